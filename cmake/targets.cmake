@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+# The one way in which a folder becomes a library or a test.
+if(C7X_SANITIZE)
+  add_compile_options(-fsanitize=${C7X_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${C7X_SANITIZE})
+endif()
+
+# c7x_library(NAME SOURCES a.c ... [USES other ...]): a static library that is linked into the images.
+function(c7x_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;USES" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include
+                             ${PROJECT_SOURCE_DIR}/src/os/posix)
+  target_link_libraries(${name} PUBLIC ${arg_USES} PRIVATE c7x_warnings)
+  set_target_properties(${name} PROPERTIES C_VISIBILITY_PRESET hidden
+                        ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/obj)
+endfunction()
+
+# c7x_test(NAME LABEL SOURCES a.c ... [USES library ...] [SECONDS 60]): a cmocka program under ctest.
+function(c7x_test name label)
+  if(NOT C7X_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "SECONDS" "SOURCES;USES" ${ARGN})
+  if(NOT arg_SECONDS)
+    set(arg_SECONDS 120)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE ${arg_USES} cmocka c7x_warnings)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${arg_SECONDS}
+    ENVIRONMENT "C7X_BUILD_DIR=${CMAKE_BINARY_DIR};C7X_EMULATOR=${CMAKE_BINARY_DIR}/bin/c7x_emulator")
+endfunction()

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A pool of the DSP's memory: two-level segregated fit (TLSF), constant time, blocks split and merge. Every block has
+ * an owner, so that what a module or a request still holds can be freed exactly when it ends.
+ *
+ * All functions may be called from any task and never block for long.
+ */
+#ifndef C7X_FIRMWARE_MEMORY_HEAP_H
+#define C7X_FIRMWARE_MEMORY_HEAP_H
+
+#include "base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Who holds a block. Owners are numbers: C7X_HEAP_SERVICE, or one from c7x_heap_owner_new(). */
+#define C7X_HEAP_SERVICE 0u
+
+/* Alignment of a block when 0 is asked for, the DSP's cache line. */
+#define C7X_HEAP_ALIGNMENT_DEFAULT 128u
+
+struct c7x_heap;
+
+struct c7x_heap_statistics {
+    uint64_t total;   /* bytes that an empty heap can hand out as one block */
+    uint64_t free;    /* sum of the free blocks */
+    uint64_t largest; /* largest free block */
+    uint32_t block_count; /* blocks in use */
+    uint64_t allocation_count; /* since creation */
+};
+
+/* Builds a heap inside [base, base + size); `name` is static. NULL if the region is too small. */
+struct c7x_heap *c7x_heap_create(void *base, size_t size, const char *name);
+void c7x_heap_destroy(struct c7x_heap *heap);
+
+/* A number that no other owner of this heap has. */
+uint32_t c7x_heap_owner_new(struct c7x_heap *heap);
+
+/*
+ * A block of `size` bytes (0 counts as 1) whose address is a multiple of `alignment` (0: the default; else a power of
+ * two). NULL when nothing fits. Contents are undefined.
+ */
+void *c7x_heap_alloc(struct c7x_heap *heap, uint32_t owner, size_t size, size_t alignment);
+/* Frees a block; NULL is legal. A pointer that is not a block in use is left alone and counted as a bad free. */
+void c7x_heap_free(struct c7x_heap *heap, void *block);
+/* Usable bytes of a block in use; 0 for any other pointer. */
+size_t c7x_heap_block_size(const struct c7x_heap *heap, const void *block);
+/* Frees all blocks of the owner and returns how many there were. */
+uint32_t c7x_heap_free_owner(struct c7x_heap *heap, uint32_t owner);
+/* Whether the pointer lies in the heap's region. */
+int c7x_heap_contains(const struct c7x_heap *heap, const void *pointer);
+
+void c7x_heap_get_statistics(const struct c7x_heap *heap, struct c7x_heap_statistics *out);
+/* The numbers of a failed request of `size` bytes, as of now. */
+struct c7x_oom c7x_heap_oom(const struct c7x_heap *heap, size_t size);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a kind of module supplies, and the tensors that go in and out of one. The TVM runner is one kind; tests have
+ * another. All operations are mandatory and run in the core's one job at a time.
+ */
+#ifndef C7X_FIRMWARE_MODULE_KIND_H
+#define C7X_FIRMWARE_MODULE_KIND_H
+
+#include "base/status.h"
+#include "firmware/memory/memory.h"
+
+#define C7X_INFER_RANK_MAX 6
+#define C7X_INFER_INPUTS_MAX 128
+#define C7X_INFER_OUTPUTS_MAX 128
+
+struct c7x_tensor {
+    void *data;           /* NULL only when data_size is 0 */
+    c7x_dsp_addr address; /* of data, as the client sees it */
+    uint64_t data_size;   /* bytes */
+    int32_t ndim;         /* 0..C7X_INFER_RANK_MAX */
+    int32_t dtype_code;   /* DLPack */
+    int32_t dtype_bits;
+    int32_t tuple_index;  /* outputs: place in the result tuple */
+    int64_t shape[C7X_INFER_RANK_MAX];
+};
+
+struct c7x_infer {
+    const struct c7x_tensor *inputs;
+    uint32_t input_count;
+    uint32_t model_id;     /* 0: the weights in the module; else constants of MODEL_LOAD */
+    uint32_t session;      /* whose models model_id may name */
+    uint32_t repeat_count; /* at least 1 */
+    uint8_t *result;       /* output window; NULL when result_size is 0 */
+    c7x_dsp_addr result_address;
+    uint64_t result_size;
+    struct c7x_printf *printf; /* where printf text of this call goes; NULL: dropped */
+};
+
+struct c7x_infer_result {
+    int32_t return_value; /* of the entry */
+    uint64_t cycles;      /* the entry's own running time, last repeat, in c7x_os_cycles() */
+    uint32_t output_count;
+    struct c7x_tensor outputs[C7X_INFER_OUTPUTS_MAX]; /* all inside the result window */
+    uint64_t result_used; /* bytes of the window that the outputs take, rounded up to 64 */
+};
+
+/* Declared sizes of a module's inputs and outputs (tvm_dsp_io_meta); all zero when it declares none. */
+struct c7x_module_io {
+    uint64_t input_bytes;
+    uint64_t output_bytes;
+    uint32_t input_count;
+    uint32_t output_count;
+    uint32_t flags;
+};
+
+/* Looks names up for the loader; the export table is one. */
+struct c7x_symbol_source {
+    /* The address of the name, or NULL. */
+    void *(*find)(const struct c7x_symbol_source *source, const char *name);
+};
+
+struct c7x_module_kind_ops {
+    /*
+     * Binds a loaded program: `symbols` finds the module's own exports. All it allocates belongs to `owner` of the
+     * heap. On success *out_instance is the kind's; on failure nothing stays.
+     */
+    enum c7x_status (*bind)(const struct c7x_symbol_source *symbols, uint32_t owner, void **out_instance,
+                            struct c7x_module_io *out_io, struct c7x_error *error);
+    enum c7x_status (*infer)(void *instance, const struct c7x_infer *infer,
+                             struct c7x_infer_result *out_result, struct c7x_error *error);
+    /* Runs the module's clean-up hooks and lets go of all that bind and infer made, before the segments go. */
+    void (*unbind)(void *instance);
+};
+
+#endif
