@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * TLSF: free blocks stand in lists by size class. A first-level class is a power of two, a second-level class a 1/16
+ * of it; two bitmaps find the first non-empty class that surely fits, so that nothing is ever searched.
+ *
+ *   region:  [struct c7x_heap][header|payload][header|payload] ... [header of the end marker, size 0]
+ *
+ * A header precedes each payload; blocks are chained by address through `previous` and the payload size, which is what
+ * merging needs. Blocks in use are also chained by owner.
+ */
+#include "firmware/memory/heap.h"
+
+#include "base/checked.h"
+#include "os/os.h"
+
+#include <string.h>
+
+#define GRANULE 64u /* payload sizes and addresses are multiples of this */
+#define SECOND_BITS 4u
+#define SECOND_COUNT (1u << SECOND_BITS)
+#define FIRST_COUNT 40u
+#define OWNER_BUCKETS 64u
+#define USED_MAGIC 0x55C7B10Cu
+#define FREE_MAGIC 0xF4EEB10Cu
+
+struct block {
+    uint32_t magic; /* USED_MAGIC or FREE_MAGIC */
+    uint32_t owner;
+    uint64_t size;          /* payload bytes */
+    struct block *previous; /* the block just below in memory, NULL for the first */
+    struct block *next_in_list; /* free: of the size class; used: of the owner's bucket */
+    struct block *previous_in_list;
+    uint64_t reserved[3]; /* a header is one granule */
+};
+_Static_assert(sizeof(struct block) == GRANULE, "payloads stay aligned to the granule");
+
+struct c7x_heap {
+    struct c7x_os_mutex lock;
+    const char *name;
+    uint8_t *start; /* first header */
+    uint8_t *end;   /* header of the end marker */
+    uint64_t total;
+    uint64_t free;
+    uint32_t block_count;
+    uint32_t bad_free_count;
+    uint32_t next_owner;
+    uint64_t allocation_count;
+    uint64_t first_bitmap;
+    uint32_t second_bitmap[FIRST_COUNT];
+    struct block *free_lists[FIRST_COUNT][SECOND_COUNT];
+    struct block *owners[OWNER_BUCKETS];
+};
+
+struct size_class {
+    uint32_t first;
+    uint32_t second;
+};
+
+static uint32_t highest_bit(uint64_t value)
+{
+    return 63u - (uint32_t)__builtin_clzll(value);
+}
+
+/* The class whose blocks are all at least as large as the class's lower bound, which is <= size. */
+static struct size_class class_of(uint64_t size)
+{
+    uint64_t granules = size / GRANULE;
+    if (granules < SECOND_COUNT)
+        return (struct size_class){0, (uint32_t)granules};
+    uint32_t high = highest_bit(granules);
+    return (struct size_class){high - SECOND_BITS + 1,
+                               (uint32_t)(granules >> (high - SECOND_BITS)) - SECOND_COUNT};
+}
+
+static void list_push(struct block **head, struct block *block)
+{
+    block->previous_in_list = NULL;
+    block->next_in_list = *head;
+    if (*head != NULL)
+        (*head)->previous_in_list = block;
+    *head = block;
+}
+
+static void list_remove(struct block **head, struct block *block)
+{
+    if (block->previous_in_list != NULL)
+        block->previous_in_list->next_in_list = block->next_in_list;
+    else
+        *head = block->next_in_list;
+    if (block->next_in_list != NULL)
+        block->next_in_list->previous_in_list = block->previous_in_list;
+}
+
+static uint8_t *payload_of(struct block *block)
+{
+    return (uint8_t *)block + sizeof *block;
+}
+
+static struct block *block_above(struct block *block)
+{
+    return (struct block *)(void *)(payload_of(block) + block->size);
+}
+
+static void insert_free(struct c7x_heap *heap, struct block *block)
+{
+    struct size_class class = class_of(block->size);
+    block->magic = FREE_MAGIC;
+    block->owner = 0;
+    list_push(&heap->free_lists[class.first][class.second], block);
+    heap->first_bitmap |= 1ull << class.first;
+    heap->second_bitmap[class.first] |= 1u << class.second;
+    heap->free += block->size;
+}
+
+static void remove_free(struct c7x_heap *heap, struct block *block)
+{
+    struct size_class class = class_of(block->size);
+    struct block **head = &heap->free_lists[class.first][class.second];
+    list_remove(head, block);
+    if (*head == NULL) {
+        heap->second_bitmap[class.first] &= ~(1u << class.second);
+        if (heap->second_bitmap[class.first] == 0)
+            heap->first_bitmap &= ~(1ull << class.first);
+    }
+    heap->free -= block->size;
+}
+
+/*
+ * A free block of at least `size` bytes, or NULL. The classes above the size's own surely fit; only when all of them
+ * are empty is the own class searched, so that a heap that is nearly full still gives what it has.
+ */
+static struct block *find_free(struct c7x_heap *heap, uint64_t size)
+{
+    struct size_class class = class_of(size);
+    struct block *head = heap->free_lists[class.first][class.second];
+    if (head != NULL && head->size == size)
+        return head;
+    uint32_t second = class.second + 1;
+    uint32_t candidates =
+        second < SECOND_COUNT ? heap->second_bitmap[class.first] & (~0u << second) : 0;
+    uint32_t first = class.first;
+    if (candidates == 0) {
+        uint64_t above = heap->first_bitmap & (~0ull << (class.first + 1));
+        if (above != 0) {
+            first = (uint32_t)__builtin_ctzll(above);
+            candidates = heap->second_bitmap[first];
+        }
+    }
+    if (candidates != 0)
+        return heap->free_lists[first][__builtin_ctz(candidates)];
+    for (struct block *block = head; block != NULL; block = block->next_in_list)
+        if (block->size >= size)
+            return block;
+    return NULL;
+}
+
+/* Cuts `block`, which is in no list, after `size` payload bytes; the rest becomes a free block. */
+static void split(struct c7x_heap *heap, struct block *block, uint64_t size)
+{
+    if (block->size - size < 2 * sizeof *block)
+        return;
+    struct block *rest = (struct block *)(void *)(payload_of(block) + size);
+    rest->size = block->size - size - sizeof *rest;
+    rest->previous = block;
+    block->size = size;
+    block_above(rest)->previous = rest;
+    insert_free(heap, rest);
+}
+
+static void merge_above(struct c7x_heap *heap, struct block *block)
+{
+    struct block *above = block_above(block);
+    if ((uint8_t *)above == heap->end || above->magic != FREE_MAGIC)
+        return;
+    remove_free(heap, above);
+    above->magic = 0;
+    block->size += sizeof *above + above->size;
+    block_above(block)->previous = block;
+}
+
+static void release(struct c7x_heap *heap, struct block *block)
+{
+    list_remove(&heap->owners[block->owner % OWNER_BUCKETS], block);
+    heap->block_count--;
+    merge_above(heap, block);
+    struct block *below = block->previous;
+    if (below != NULL && below->magic == FREE_MAGIC) {
+        remove_free(heap, below);
+        block->magic = 0;
+        below->size += sizeof *block + block->size;
+        block_above(below)->previous = below;
+        block = below;
+    }
+    insert_free(heap, block);
+}
+
+struct c7x_heap *c7x_heap_create(void *base, size_t size, const char *name)
+{
+    uintptr_t start = c7x_round_up((uintptr_t)base, GRANULE);
+    uintptr_t end = ((uintptr_t)base + size) & ~(uintptr_t)(GRANULE - 1);
+    uint64_t head_bytes = c7x_round_up(sizeof(struct c7x_heap), GRANULE);
+    if (end < start || end - start < head_bytes + 4 * sizeof(struct block))
+        return NULL;
+    struct c7x_heap *heap = (struct c7x_heap *)start;
+    memset(heap, 0, sizeof *heap);
+    if (c7x_os_mutex_init(&heap->lock) != C7X_OK)
+        return NULL;
+    heap->name = name;
+    heap->next_owner = C7X_HEAP_SERVICE + 1;
+    heap->start = (uint8_t *)start + head_bytes;
+    heap->end = (uint8_t *)end - sizeof(struct block);
+    struct block *first = (struct block *)(void *)heap->start;
+    memset(first, 0, sizeof *first);
+    first->size = (uint64_t)(heap->end - heap->start) - sizeof *first;
+    struct block *marker = (struct block *)(void *)heap->end;
+    memset(marker, 0, sizeof *marker);
+    marker->previous = first;
+    heap->total = first->size;
+    insert_free(heap, first);
+    return heap;
+}
+
+void c7x_heap_destroy(struct c7x_heap *heap)
+{
+    if (heap != NULL)
+        c7x_os_mutex_deinit(&heap->lock);
+}
+
+uint32_t c7x_heap_owner_new(struct c7x_heap *heap)
+{
+    c7x_os_mutex_lock(&heap->lock);
+    uint32_t owner = heap->next_owner++;
+    if (heap->next_owner == C7X_HEAP_SERVICE)
+        heap->next_owner++;
+    c7x_os_mutex_unlock(&heap->lock);
+    return owner;
+}
+
+/* Bytes that a block must have so that `size` bytes fit behind any misalignment; false if that overflows. */
+static bool padded_size(size_t size, size_t alignment, uint64_t *out_size, uint64_t *out_padded)
+{
+    uint64_t padding = alignment > GRANULE ? alignment + sizeof(struct block) : 0;
+    return c7x_align_size(size == 0 ? 1 : size, GRANULE, out_size) &&
+           c7x_add_size(*out_size, padding, out_padded);
+}
+
+/* Moves the start of `block`, which is in no list, up to the alignment; what lies below stays free. */
+static struct block *align_up(struct c7x_heap *heap, struct block *block, size_t alignment)
+{
+    uintptr_t payload = (uintptr_t)payload_of(block);
+    uintptr_t aligned = c7x_round_up(payload, alignment);
+    if (aligned == payload)
+        return block;
+    if (aligned - payload < 2 * sizeof *block) /* the part below needs a header and a payload */
+        aligned = c7x_round_up(payload + 2 * sizeof *block, alignment);
+    uint64_t below_size = aligned - payload - sizeof *block;
+    struct block *upper = (struct block *)(void *)(payload_of(block) + below_size);
+    upper->size = block->size - below_size - sizeof *upper;
+    upper->previous = block;
+    block_above(upper)->previous = upper;
+    block->size = below_size;
+    insert_free(heap, block);
+    return upper;
+}
+
+void *c7x_heap_alloc(struct c7x_heap *heap, uint32_t owner, size_t size, size_t alignment)
+{
+    uint64_t needed;
+    uint64_t padded;
+    if (alignment == 0)
+        alignment = C7X_HEAP_ALIGNMENT_DEFAULT;
+    if (!c7x_is_power_of_two(alignment) || !padded_size(size, alignment, &needed, &padded))
+        return NULL;
+    /* align_up() may step over one whole alignment more when the gap below is too small for a block. */
+    if (alignment > GRANULE)
+        padded += alignment;
+    if (padded > heap->total) /* still possible if the block happens to be aligned; tried below */
+        padded = needed > heap->total ? padded : heap->total;
+    c7x_os_mutex_lock(&heap->lock);
+    uint8_t *payload = NULL;
+    struct block *block = padded <= heap->total ? find_free(heap, padded) : NULL;
+    if (block != NULL) {
+        remove_free(heap, block);
+        block = align_up(heap, block, alignment);
+        if (block->size < needed) {
+            insert_free(heap, block);
+            block = NULL;
+        }
+    }
+    if (block != NULL) {
+        split(heap, block, needed);
+        block->magic = USED_MAGIC;
+        block->owner = owner;
+        list_push(&heap->owners[owner % OWNER_BUCKETS], block);
+        heap->block_count++;
+        heap->allocation_count++;
+        payload = payload_of(block);
+    }
+    c7x_os_mutex_unlock(&heap->lock);
+    return payload;
+}
+
+/* The header of a block in use, or NULL if the pointer is none. */
+static struct block *used_block(const struct c7x_heap *heap, const void *pointer)
+{
+    uintptr_t value = (uintptr_t)pointer;
+    uintptr_t lowest = (uintptr_t)heap->start + sizeof(struct block);
+    if (value < lowest || value >= (uintptr_t)heap->end || value % GRANULE != 0)
+        return NULL;
+    struct block *block = (struct block *)(value - sizeof(struct block));
+    return block->magic == USED_MAGIC ? block : NULL;
+}
+
+void c7x_heap_free(struct c7x_heap *heap, void *pointer)
+{
+    if (pointer == NULL)
+        return;
+    c7x_os_mutex_lock(&heap->lock);
+    struct block *block = used_block(heap, pointer);
+    if (block != NULL)
+        release(heap, block);
+    else
+        heap->bad_free_count++;
+    c7x_os_mutex_unlock(&heap->lock);
+}
+
+size_t c7x_heap_block_size(const struct c7x_heap *heap, const void *pointer)
+{
+    const struct block *block = used_block(heap, pointer);
+    return block == NULL ? 0 : block->size;
+}
+
+uint32_t c7x_heap_free_owner(struct c7x_heap *heap, uint32_t owner)
+{
+    uint32_t count = 0;
+    c7x_os_mutex_lock(&heap->lock);
+    struct block *block = heap->owners[owner % OWNER_BUCKETS];
+    while (block != NULL) {
+        struct block *next = block->next_in_list;
+        if (block->owner == owner) {
+            release(heap, block);
+            count++;
+        }
+        block = next;
+    }
+    c7x_os_mutex_unlock(&heap->lock);
+    return count;
+}
+
+int c7x_heap_contains(const struct c7x_heap *heap, const void *pointer)
+{
+    uintptr_t value = (uintptr_t)pointer;
+    return value >= (uintptr_t)heap->start && value < (uintptr_t)heap->end;
+}
+
+/* The largest block stands in the highest non-empty class. */
+static uint64_t largest_free(const struct c7x_heap *heap)
+{
+    if (heap->first_bitmap == 0)
+        return 0;
+    uint32_t first = highest_bit(heap->first_bitmap);
+    uint32_t second = highest_bit(heap->second_bitmap[first]);
+    uint64_t largest = 0;
+    for (const struct block *block = heap->free_lists[first][second]; block != NULL;
+         block = block->next_in_list)
+        largest = block->size > largest ? block->size : largest;
+    return largest;
+}
+
+void c7x_heap_get_statistics(const struct c7x_heap *heap, struct c7x_heap_statistics *out)
+{
+    struct c7x_heap *locked = (struct c7x_heap *)(uintptr_t)heap;
+    c7x_os_mutex_lock(&locked->lock);
+    *out = (struct c7x_heap_statistics){.total = heap->total,
+                                        .free = heap->free,
+                                        .largest = largest_free(heap),
+                                        .block_count = heap->block_count,
+                                        .allocation_count = heap->allocation_count};
+    c7x_os_mutex_unlock(&locked->lock);
+}
+
+struct c7x_oom c7x_heap_oom(const struct c7x_heap *heap, size_t size)
+{
+    struct c7x_heap_statistics now;
+    c7x_heap_get_statistics(heap, &now);
+    return (struct c7x_oom){size, now.free, now.largest, now.total};
+}
