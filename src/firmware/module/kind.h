@@ -7,6 +7,7 @@
 #define C7X_FIRMWARE_MODULE_KIND_H
 
 #include "base/status.h"
+#include "firmware/loader/symbol_source.h"
 #include "firmware/memory/memory.h"
 
 #define C7X_INFER_RANK_MAX 6
@@ -51,12 +52,6 @@ struct c7x_module_io {
     uint32_t input_count;
     uint32_t output_count;
     uint32_t flags;
-};
-
-/* Looks names up for the loader; the export table is one. */
-struct c7x_symbol_source {
-    /* The address of the name, or NULL. */
-    void *(*find)(const struct c7x_symbol_source *source, const char *name);
 };
 
 struct c7x_module_kind_ops {
