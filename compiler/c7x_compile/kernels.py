@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rewrites the C that TVM prints for kernels into plain static functions.
+
+TVM's form unpacks a list of TVMFFIAny, allocates each scratch buffer and includes its own headers.
+Ours takes one data pointer per tensor and one workspace pointer; small accumulator tiles become
+arrays on the stack, which lets the C compiler keep them in registers. The patterns are those of the
+pinned TVM version: a text that does not match fails the build instead of passing through.
+"""
+
+import re
+from dataclasses import dataclass
+
+from .errors import CompileError
+
+_STACK_TILE_MAX = 16384  # bytes of an accumulator tile that goes on the stack
+_WORKSPACE_ALIGNMENT = 128
+
+_FUNCTION = re.compile(
+    r"^TVM_DLL int32_t __tvm_ffi_(\w+)\(void\* self_handle, void\* args, int32_t num_args, "
+    r"void\* result\) \{\n(.*?)^\}\n",
+    re.MULTILINE | re.DOTALL,
+)
+_ARGUMENT = re.compile(r"^  int32_t (\w+)_type_index = \(\(\(TVMFFIAny\*\)args\)\[(\d+)\]\.type_index\);$")
+_DATA = re.compile(r"^  (\w+)\* (\w+) = \(\(\w+\*\)\(\(\w+\*\)\(\(\(DLTensor\*\)(\w+)_handle\)\[0\]\.data\)\)\);$")
+_ALLOCATION = re.compile(
+    r"^( *)(\w+)\* (\w+) = \(\(\w+\*\)\(\(\w+\*\)TVMBackendAllocWorkspace\(1, dev_id, "
+    r"\(uint64_t\)(\d+)ULL, \d+, \d+\)\)\);\n"
+    r" *if \(\3 == NULL\) \{\n *return -1;\n *\}\n",
+    re.MULTILINE,
+)
+_FREE = re.compile(
+    r"^ *if \(TVMBackendFreeWorkspace\(1, dev_id, \w+\) != 0\) \{\n *return -1;\n *\}\n", re.MULTILINE
+)
+_SPECIAL_FLOAT = re.compile(r"(?<![\w.])(inff|inf|nanf|nan)(?![\w(])")
+_SPECIAL_VALUES = {
+    "inff": "((float)INFINITY)",
+    "inf": "((double)INFINITY)",
+    "nanf": "((float)NAN)",
+    "nan": "((double)NAN)",
+}
+_FORBIDDEN = ("TVMFFI", "TVMBackend", "__tvm_ffi", "dev_id", "DLTensor", "num_args", "uint1x")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel as C text. parameters: (C type, name) in call order; workspace_bytes: scratch that the
+    caller provides, 0 for none."""
+
+    name: str
+    parameters: tuple
+    workspace_bytes: int
+    text: str
+
+
+def parse(source):
+    """The kernels in the C text of a TVM module, by name."""
+    kernels = {name: _kernel(name, body) for name, body in _FUNCTION.findall(source)}
+    rest = _FUNCTION.sub("", source)
+    if re.search(r"^\w.*\{$", rest, re.MULTILINE):
+        raise CompileError("TVM printed a function of unknown form; apache-tvm must be the pinned one")
+    return kernels
+
+
+def _kernel(name, body):
+    arguments, prologue_end = _read_prologue(name, body)
+    text = body[prologue_end:]
+    workspace = _Workspace()
+    text = _FREE.sub("", _ALLOCATION.sub(workspace.place, text))
+    text = _SPECIAL_FLOAT.sub(lambda match: _SPECIAL_VALUES[match.group(1)], text)
+    text = re.sub(r"\bhalf\b", "C7X_HALF", text)
+    found = [word for word in _FORBIDDEN if word in text]
+    if found:
+        raise CompileError(f"TVM printed kernel {name} in an unknown form ({', '.join(found)})")
+    parameters, unused = [], []
+    for kind, argument in arguments:
+        parameters.append((kind or "void", argument))
+        if not re.search(rf"\b{argument}\b", text):
+            unused.append(f"  (void){argument};\n")
+    signature = [f"{kind} *C7X_RESTRICT {argument}" for kind, argument in parameters]
+    if workspace.size:
+        signature.append("uint8_t *C7X_RESTRICT workspace")
+    text = f"static int32_t {name}({', '.join(signature)}) {{\n{''.join(unused)}{text}}}\n"
+    return Kernel(name, tuple(parameters), workspace.size, text)
+
+
+def _read_prologue(name, body):
+    """Returns the arguments, (C type or None when unused, name) in order, and where the code begins."""
+    order, types = {}, {}
+    position = code_begins = 0
+    depth = 0
+    for line in body.splitlines(keepends=True):
+        position += len(line)
+        argument = _ARGUMENT.match(line.rstrip("\n"))
+        data = _DATA.match(line.rstrip("\n"))
+        if argument:
+            order[int(argument.group(2))] = argument.group(1)
+        elif data:
+            types[data.group(3)] = (data.group(1), data.group(2))
+        elif depth == 0 and not _is_prologue(line):
+            break
+        depth += line.count("{") - line.count("}")
+        if depth == 0:
+            code_begins = position
+    if sorted(order) != list(range(len(order))):
+        raise CompileError(f"TVM printed kernel {name} with arguments of unknown form")
+    arguments = [types.get(order[i], (None, order[i])) for i in range(len(order))]
+    return arguments, code_begins
+
+
+def _is_prologue(line):
+    return (
+        re.match(r"  void\* condval(_\d+)?;", line)
+        or re.match(r"  if \(\w+_type_index == 70\) \{", line)
+        or re.match(r"  void\* \w+_handle = \(void\*\)condval", line)
+        or "_handle)[0].shape);" in line
+        or "_handle)[0].strides);" in line
+        or "_handle)[0].device.device_id);" in line
+        or re.match(r"  if \(!\(\w+_strides == NULL\)\) \{", line)
+        or line.strip() == "}"
+    )
+
+
+class _Workspace:
+    """Gives each scratch buffer of a kernel its place."""
+
+    def __init__(self):
+        self.size = 0
+
+    def place(self, match):
+        indent, kind, name, size = match.group(1), match.group(2), match.group(3), int(match.group(4))
+        if "_local" in name and size <= _STACK_TILE_MAX:
+            return f"{indent}{kind} {name}[{size} / sizeof({kind})] C7X_ALIGNED(64);\n"
+        offset = self.size
+        self.size += -(-size // _WORKSPACE_ALIGNMENT) * _WORKSPACE_ALIGNMENT
+        return f"{indent}{kind} *C7X_RESTRICT {name} = ({kind} *)(void *)(workspace + {offset});\n"

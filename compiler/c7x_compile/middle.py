@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lowers the Relax module to kernels and a VM executable.
+
+Stock TVM passes only; the schedule is in schedule.py, the C around it in emit.py.
+"""
+
+import tempfile
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import tvm
+from tvm import relax
+
+from . import intrinsics, schedule, vmfile
+from .importer import node_index
+
+_PASS_CONFIG = {
+    # Vector types are not valid C; gcc vectorises the plain loops.
+    "tirx.disable_vectorize": True,
+    # The firmware checks the inputs against the manifest before the call.
+    "tirx.disable_assert": True,
+}
+_NHWC = {
+    "relax.nn.conv2d": ["NHWC", "HWIO"],
+    "relax.nn.conv2d_transpose": ["NCHW", "IOHW"],
+}
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """kernel_source: C text of all kernels as TVM prints it; nodes: per kernel call of main, in
+    order, (kernel name, indices of the ONNX nodes it computes); notes: lines for the user."""
+
+    kernel_source: str
+    executable: vmfile.Executable
+    nodes: list
+    notes: list
+
+
+def lower(module, plain=False):
+    """Compiles a Relax module as import_onnx returns it. plain: TVM's loops without our schedule."""
+    intrinsics.register()
+    notes = []
+    target = tvm.target.Target("c")
+    with target, tvm.transform.PassContext(opt_level=3, config=_PASS_CONFIG):
+        module = _run(module, relax.transform.DecomposeOpsForInference(), relax.transform.FoldConstant())
+        if not plain:
+            module = _channels_last(module, notes)
+        module = _run(
+            module,
+            relax.transform.LegalizeOps(),
+            relax.transform.AnnotateTIROpPattern(),
+            relax.transform.FoldConstant(),
+        )
+        fused = relax.transform.FuseOps()(module)
+        nodes = _nodes_of_calls(module, fused)
+        module = relax.transform.FuseTIR()(fused)
+        if not plain:
+            module = schedule.apply(module, notes)
+        built = relax.build(module, target=target, exec_mode="bytecode")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.ro"
+        built.mod.write_to_file(str(path), "ro")
+        executable = vmfile.parse(path.read_bytes())
+    source = "".join(imported.inspect_source() for imported in built.mod.imports)
+    return Lowered(source, executable, nodes, notes)
+
+
+def _run(module, *passes):
+    return tvm.transform.Sequential(list(passes))(module)
+
+
+def _channels_last(module, notes):
+    """NHWC around convolutions, where the channel loop is contiguous; NCHW when the pass gives up."""
+    if "nn.conv2d" not in _operator_names(module["main"]):
+        return module
+    try:
+        return _run(module, relax.transform.ConvertLayout(_NHWC), relax.transform.FoldConstant())
+    except tvm.error.InternalError as error:
+        reason = str(error).strip().splitlines()[-1]
+        notes.append(f"layout stays NCHW: {reason}")
+        return module
+
+
+def _operator_names(function):
+    names = set()
+
+    def visit(expr):
+        if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op):
+            names.add(expr.op.name.removeprefix("relax."))
+
+    relax.analysis.post_order_visit(function, visit)
+    return names
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One binding of a Relax function that calls a kernel or a fused function."""
+
+    variable: relax.Var
+    callee: tvm.ir.GlobalVar
+    arguments: list
+    is_kernel: bool
+
+    def key(self, environment):
+        """Equal for equal computations: the kernel and its arguments, renamed by environment."""
+        arguments = tuple(environment.get(a, a) for a in self.arguments)
+        return self.callee.name_hint, arguments
+
+
+def _steps(function):
+    call_tir = tvm.ir.Op.get("relax.call_tir")
+    for block in function.body.blocks:
+        for binding in block.bindings:
+            call = getattr(binding, "value", None)
+            if not isinstance(call, relax.Call):
+                continue
+            if call.op == call_tir:
+                packed = call.args[1]
+                arguments = list(packed) if isinstance(packed, relax.Tuple) else [packed]
+                yield _Step(binding.var, call.args[0], arguments, True)
+            elif isinstance(call.op, tvm.ir.GlobalVar):
+                yield _Step(binding.var, call.op, list(call.args), False)
+
+
+def _nodes_of_calls(module, fused):
+    """Which ONNX nodes each kernel call computes: list of (kernel name, sorted node indices).
+
+    Fusion keeps no names, so the fused functions are expanded again and their operators found in the
+    unfused main by value numbering: same kernel on the same arguments.
+    """
+    values = _numbered_values(module["main"])
+    environment, nodes = {}, []
+    for step in _steps(fused["main"]):
+        if step.is_kernel:
+            inner, inner_steps = environment, [step]
+        else:
+            callee = fused[step.callee]
+            inner = {p: environment.get(a, a) for p, a in zip(callee.params, step.arguments)}
+            inner_steps = list(_steps(callee))
+        indices = set()
+        for inner_step in inner_steps:
+            candidates = values[inner_step.key(inner)]
+            value, index = candidates.pop(0) if candidates else (inner_step.variable, None)
+            inner[inner_step.variable] = value
+            indices.add(index)
+        environment[step.variable] = inner[inner_steps[-1].variable]
+        nodes.append((step.callee.name_hint, sorted(indices - {None})))
+    return nodes
+
+
+def _numbered_values(function):
+    """Step key -> list of (variable, ONNX node index). A value without a node of its own is an inner
+    step of the next node."""
+    values = defaultdict(list)
+    pending = []
+    for step in _steps(function):
+        pending.append(step)
+        index = node_index(step.variable.name)
+        if index is not None:
+            for each in pending:
+                values[each.key({})].append((each.variable, index))
+            pending.clear()
+    for each in pending:
+        values[each.key({})].append((each.variable, None))
+    return values

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules reductions as plain loops that a C compiler vectorises well.
+
+Two forms. Where an output dimension is contiguous in every operand that varies with it, the
+reduction becomes a tile of accumulators: V lanes along that dimension times U rows along one that
+reuses operands, kept in a small local array, with the elementwise operators behind it applied as the
+tile is stored. Where only the reduction dimension is contiguous, partial results in W lanes.
+"""
+
+import tvm
+from tvm import tirx
+from tvm.s_tir import Schedule
+from tvm.tirx.analysis import undefined_vars
+
+_SPATIAL = 0
+_REDUCTION = 2
+_WORK_MIN = 2048  # iterations below which a reduction is left alone
+_LANES_MAX = 32  # floats of one accumulator row
+_ROWS_MAX = 8
+_TILE_MAX = 256  # floats of one tile
+_LANES_ALONE = 128  # accumulator row when no dimension reuses operands
+_PARTIAL_MAX = 32
+
+
+def apply(module, notes):
+    """Schedules every kernel of the module; one that no form fits stays as it is, with a note when
+    it is expensive."""
+    for variable, function in list(module.functions.items()):
+        if isinstance(function, tirx.PrimFunc):
+            module[variable] = _schedule_function(variable.name_hint, function, notes)
+    return module
+
+
+def _schedule_function(name, function, notes):
+    named = function.with_attr("global_symbol", "main")
+    sch = Schedule(tvm.IRModule({"main": named}))
+    _inline_copies(sch)
+    for block_name in [sch.get(b).name_hint for b in _blocks(sch) if _is_reduction(sch.get(b))]:
+        trial = sch.copy()
+        try:
+            if _schedule_reduction(trial, trial.get_sblock(block_name)):
+                sch = trial
+        except Exception as error:  # TVM refuses a step: this kernel keeps its plain loops.
+            reason = str(error).strip().splitlines()
+            notes.append(f"{name}: {block_name} not scheduled: {reason[-1] if reason else error}")
+    scheduled = sch.mod["main"]
+    if function.attrs is not None and "global_symbol" in function.attrs:
+        return scheduled.with_attr("global_symbol", function.attrs["global_symbol"])
+    return scheduled.without_attr("global_symbol")
+
+
+def _blocks(sch):
+    return sch.get_child_blocks(sch.get_sblock("root"))
+
+
+def _inline_copies(sch):
+    """Removes blocks that only copy another buffer as it is, such as a padding of zero."""
+    for block in _blocks(sch):
+        if _is_plain_copy(sch.get(block)) and sch.get_consumers(block):
+            try:
+                sch.compute_inline(block)
+            except Exception:  # An output, or a block with several writers, stays.
+                continue
+
+
+def _is_plain_copy(statement):
+    value = getattr(statement.body, "value", None)
+    if type(value).__name__ != "BufferLoad" or len(value.indices) != len(statement.iter_vars):
+        return False
+    return all(
+        getattr(index, "name", None) == iterator.var.name
+        for index, iterator in zip(value.indices, statement.iter_vars)
+    )
+
+
+class _Reduction:
+    """What the forms need to know of a reduction block."""
+
+    def __init__(self, sch, block):
+        self.block = block
+        self.loops = sch.get_loops(block)
+        self.extents = [_constant_extent(sch, loop) for loop in self.loops]
+        statement = sch.get(block)
+        self.iters = statement.iter_vars
+        self.kinds = [int(i.iter_type) for i in self.iters]
+        names = [i.var.name for i in self.iters]
+        written = statement.writes[0].source.name
+        self.reads = [
+            [{names.index(v.name) for v in undefined_vars(r.min, []) if v.name in names} for r in region.region]
+            for region in statement.reads
+            if region.source.name != written
+        ]
+        self.reads = [dims for dims in self.reads if dims]
+
+    @property
+    def regular(self):
+        return None not in self.extents and len(self.iters) == len(self.loops)
+
+    @property
+    def work(self):
+        total = 1
+        for extent in self.extents:
+            total *= extent
+        return total
+
+    def axes(self, kind):
+        return [k for k, value in enumerate(self.kinds) if value == kind]
+
+    def contiguous(self, axis):
+        """Every operand that varies with the axis varies with it in its last dimension only."""
+        return all(
+            axis in dims[-1] and not any(axis in d for d in dims[:-1])
+            for dims in self.reads
+            if any(axis in d for d in dims)
+        )
+
+
+def _constant_extent(sch, loop):
+    extent = sch.get(loop).extent
+    return int(extent) if isinstance(extent, (int, tirx.IntImm)) else None
+
+
+def _is_reduction(statement):
+    return any(int(i.iter_type) == _REDUCTION for i in statement.iter_vars)
+
+
+def _schedule_reduction(sch, block):
+    """Applies the form that fits; False when none does."""
+    reduction = _Reduction(sch, block)
+    if not reduction.regular or reduction.work < _WORK_MIN:
+        return False
+    wide = [k for k in reduction.axes(_SPATIAL) if reduction.extents[k] > 1]
+    if wide and reduction.contiguous(wide[-1]):
+        _tile(sch, reduction, wide)
+        return True
+    return _partial(sch, reduction)
+
+
+def _tile(sch, reduction, wide):
+    extents = reduction.extents
+    lane_axis = wide[-1]
+    row_axis = _reuse_axis(reduction, wide[:-1], lane_axis)
+    lanes = _lane_count(extents[lane_axis], _LANES_MAX if row_axis is not None else _LANES_ALONE)
+    rows = _row_count(extents[row_axis], lanes) if row_axis is not None else 1
+
+    block = reduction.block
+    _fuse_consumers(sch, block)
+    store = sch.cache_write(block, 0, "local")
+    _inline_into(sch, store)
+    loops = sch.get_loops(block)
+    lane_outer, lane_inner = sch.split(loops[lane_axis], [None, lanes])
+    order = []
+    row_inner = None
+    for axis in reduction.axes(_SPATIAL):
+        if axis == lane_axis:
+            order.append(lane_outer)
+        elif axis == row_axis and rows > 1:
+            row_outer, row_inner = sch.split(loops[axis], [None, rows])
+            order.append(row_outer)
+        else:
+            order.append(loops[axis])
+    anchor = order[-1]
+    order += [loops[axis] for axis in reduction.axes(_REDUCTION)]
+    first_reduction = order[len(reduction.axes(_SPATIAL))]
+    order += [row_inner] if row_inner is not None else []
+    sch.reorder(*order, lane_inner)
+    sch.reverse_compute_at(store, anchor)
+    if row_inner is not None:
+        sch.unroll(row_inner)
+    sch.decompose_reduction(block, first_reduction)
+
+
+def _reuse_axis(reduction, candidates, lane_axis):
+    """The axis along which most operands stay the same, first of all those read by lanes."""
+    if not candidates:
+        return None
+
+    def reuse(axis):
+        unchanged = [dims for dims in reduction.reads if all(axis not in d for d in dims)]
+        by_lanes = [dims for dims in unchanged if any(lane_axis in d for d in dims)]
+        return (len(by_lanes), len(unchanged), axis)
+
+    return max(candidates, key=reuse)
+
+
+def _lane_count(extent, limit):
+    divisors = [d for d in range(1, extent + 1) if extent % d == 0 and d <= limit]
+    for multiple in (16, 8):
+        whole = [d for d in divisors if d % multiple == 0]
+        if whole and (multiple == 16 or 2 * max(whole) >= max(divisors)):
+            return max(whole)
+    return max(divisors)
+
+
+def _row_count(extent, lanes):
+    limit = min(_ROWS_MAX, _TILE_MAX // max(lanes, 16))
+    return max(d for d in range(1, extent + 1) if extent % d == 0 and d <= limit)
+
+
+def _fuse_consumers(sch, block):
+    """Folds the chain of elementwise consumers into its last one."""
+    while True:
+        consumers = sch.get_consumers(block)
+        if len(consumers) != 1 or not sch.get_consumers(consumers[0]):
+            return
+        try:
+            sch.compute_inline(consumers[0])
+        except Exception:  # Not elementwise, or used twice: it stays a loop of its own.
+            return
+
+
+def _inline_into(sch, store):
+    """Applies the only consumer of the tile as it is stored, if it is elementwise."""
+    consumers = sch.get_consumers(store)
+    if len(consumers) == 1:
+        try:
+            sch.reverse_compute_inline(consumers[0])
+        except Exception:  # Not elementwise: it reads the stored buffer.
+            return
+
+
+def _partial(sch, reduction):
+    axis = reduction.axes(_REDUCTION)[-1]
+    lanes = _lane_count(reduction.extents[axis], _PARTIAL_MAX)
+    if lanes < 4:
+        return False
+    spatial = reduction.axes(_SPATIAL)
+    _, inner = sch.split(reduction.loops[axis], [None, lanes])
+    partial = sch.rfactor(inner, factor_axis=len(spatial))
+    if spatial:
+        sch.compute_at(partial, sch.get_loops(reduction.block)[len(spatial) - 1])
+    # The lanes are the last spatial iterator of the partial block; their loop goes innermost.
+    loops = sch.get_loops(partial)[len(spatial):]
+    lane_loop = next(l for l in loops if _constant_extent(sch, l) == lanes and _drives_spatial(sch, partial, l))
+    others = [l for l in loops if l is not lane_loop]
+    if others:
+        sch.reorder(*others, lane_loop)
+        sch.decompose_reduction(partial, others[0])
+    return True
+
+
+def _drives_spatial(sch, block, loop):
+    """Whether the loop is bound to a spatial iterator of the block."""
+    variable = sch.get(loop).loop_var
+    values = sch.get_block_realize(block).iter_values if hasattr(sch, "get_block_realize") else []
+    return not values or any(v.same_as(variable) for v in undefined_vars(values[-1], []))
