@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of targets, the compiler commands behind them, and the CPU features that code needs."""
+
+import platform
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import CompileError
+
+# gcc's predefined macro -> name in the manifest. Base features of x86-64 and AArch64 are not listed.
+_X86_FEATURES = {
+    "__SSE3__": "sse3",
+    "__SSSE3__": "ssse3",
+    "__SSE4_1__": "sse4_1",
+    "__SSE4_2__": "sse4_2",
+    "__POPCNT__": "popcnt",
+    "__AVX__": "avx",
+    "__AVX2__": "avx2",
+    "__BMI__": "bmi1",
+    "__BMI2__": "bmi2",
+    "__F16C__": "f16c",
+    "__FMA__": "fma",
+    "__LZCNT__": "lzcnt",
+    "__MOVBE__": "movbe",
+    "__AVX512F__": "avx512f",
+    "__AVX512BW__": "avx512bw",
+    "__AVX512CD__": "avx512cd",
+    "__AVX512DQ__": "avx512dq",
+    "__AVX512VL__": "avx512vl",
+    "__AVX512VNNI__": "avx512vnni",
+    "__AVX512BF16__": "avx512bf16",
+    "__AVX512FP16__": "avx512fp16",
+    "__AVXVNNI__": "avxvnni",
+}
+_ARM_FEATURES = {
+    "__ARM_FEATURE_DOTPROD": "asimddp",
+    "__ARM_FEATURE_FP16_VECTOR_ARITHMETIC": "asimdhp",
+    "__ARM_FEATURE_SVE": "sve",
+}
+# Linux's names in /proc/cpuinfo of what each level of the x86-64 ABI adds.
+_X86_LEVELS = (
+    ("x86-64-v4", {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}),
+    ("x86-64-v3", {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}),
+    ("x86-64-v2", {"pni", "ssse3", "sse4_1", "sse4_2", "popcnt", "cx16"}),
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """architecture: "x86_64", "aarch64" or "c7x", as in the manifest; compiler: its gcc; flags: that
+    choose the instruction set; cpu_features: names for the manifest."""
+
+    architecture: str
+    compiler: str
+    flags: tuple
+    cpu_features: tuple
+
+    @property
+    def is_native(self):
+        return self.architecture != "c7x"
+
+
+def parse(text):
+    """The Target of a --target argument: native, native:MARCH, aarch64 or c7x."""
+    kind, _, march = text.partition(":")
+    if kind == "c7x" and not march:
+        return Target("c7x", "", (), ())
+    if kind == "aarch64" and not march:
+        compiler = "gcc" if platform.machine() == "aarch64" else "aarch64-linux-gnu-gcc"
+        return _gcc_target("aarch64", compiler, ())
+    if kind == "native":
+        architecture = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
+        if architecture == "x86_64":
+            march = march or host_level()
+            wide = ("-mprefer-vector-width=512",) if _has_macro(march, "__AVX512F__") else ()
+            return _gcc_target(architecture, "gcc", (f"-march={march}", *wide))
+        if architecture == "aarch64":
+            return _gcc_target(architecture, "gcc", (f"-march={march}",) if march else ())
+        raise CompileError(f"this host ({architecture}) executes no module; use --target aarch64 or c7x")
+    raise CompileError(f"unknown target '{text}'; use native, native:MARCH, aarch64 or c7x")
+
+
+def host_level():
+    """The highest level of the x86-64 ABI that this CPU has: x86-64, or x86-64-v2 to -v4."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return "x86-64"
+    flags = set(next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), []))
+    needed = set()
+    best = "x86-64"
+    for level, added in reversed(_X86_LEVELS):
+        needed |= added
+        if needed <= flags:
+            best = level
+    return best
+
+
+def _has_macro(march, macro):
+    return macro in _macros("gcc", (f"-march={march}",))
+
+
+def _macros(compiler, flags):
+    if shutil.which(compiler) is None:
+        package = "gcc" if compiler == "gcc" else "gcc-aarch64-linux-gnu"
+        raise CompileError(f"no {compiler}; run: apt-get install -y {package}")
+    result = subprocess.run(
+        [compiler, *flags, "-dM", "-E", "-x", "c", "/dev/null"], capture_output=True, text=True, check=False
+    )
+    if result.returncode != 0:
+        reason = next((l for l in result.stderr.splitlines() if "error" in l), result.stderr.strip())
+        raise CompileError(f"{compiler} refuses {' '.join(flags)}: {reason}")
+    return {line.split()[1] for line in result.stdout.splitlines() if line.startswith("#define")}
+
+
+def _gcc_target(architecture, compiler, flags):
+    macros = _macros(compiler, flags)
+    names = _X86_FEATURES if architecture == "x86_64" else _ARM_FEATURES
+    features = tuple(name for macro, name in names.items() if macro in macros)
+    return Target(architecture, compiler, flags, features)
