@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The wire of c7x-compute, version 3.1: what host and DSP say to each other over RPMessage (endpoint 20).
+ *
+ * All integers are little-endian. A frame is at most 496 bytes: the transport's 512 less its own 16-byte header. The
+ * host sends requests; the DSP answers each with type 0x1000 | request, the same seq, and a status. One exception, as
+ * old clients expect it: INFER_LARGE is answered with the type of INFER's response, 0x1021.
+ *
+ * Growing a message: reserved bytes are sent as zero and may get a meaning; then fields are added at the end; anything
+ * else is a new major version. Messages and flags that say "since 3.1" are sent only after PING has answered 0x030100
+ * or later.
+ *
+ * The structs below are made of byte arrays: alignment 1, no padding, no byte order of the machine. They may be laid
+ * over any buffer. src/wire decodes them into ordinary structs and is the only validator.
+ */
+#ifndef C7X_COMPUTE_PROTOCOL_H
+#define C7X_COMPUTE_PROTOCOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__cplusplus)
+#define C7X_WIRE_ASSERT(condition) static_assert(condition, #condition)
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define C7X_WIRE_ASSERT(condition) _Static_assert(condition, #condition)
+#else
+#define C7X_WIRE_ASSERT(condition) struct c7x_wire_no_assert
+#endif
+
+typedef struct {
+    uint8_t bytes[4];
+} wire_u32;
+
+typedef struct {
+    uint8_t bytes[8];
+} wire_u64;
+
+static inline uint32_t wire_u32_get(wire_u32 field)
+{
+    return (uint32_t)field.bytes[0] | (uint32_t)field.bytes[1] << 8 | (uint32_t)field.bytes[2] << 16 |
+           (uint32_t)field.bytes[3] << 24;
+}
+
+static inline wire_u32 wire_u32_put(uint32_t value)
+{
+    wire_u32 field = {{(uint8_t)value, (uint8_t)(value >> 8), (uint8_t)(value >> 16),
+                       (uint8_t)(value >> 24)}};
+    return field;
+}
+
+static inline uint64_t wire_u64_get(wire_u64 field)
+{
+    uint64_t value = 0;
+    for (int i = 7; i >= 0; i--)
+        value = value << 8 | field.bytes[i];
+    return value;
+}
+
+static inline wire_u64 wire_u64_put(uint64_t value)
+{
+    wire_u64 field;
+    for (int i = 0; i < 8; i++)
+        field.bytes[i] = (uint8_t)(value >> 8 * i);
+    return field;
+}
+
+/* ---- Numbers --------------------------------------------------------------------------------- */
+
+#define C7X_WIRE_VERSION_3_0 0x030000u
+#define C7X_WIRE_VERSION_3_1 0x030100u
+#define C7X_WIRE_VERSION C7X_WIRE_VERSION_3_1
+#define C7X_WIRE_VERSION_MAJOR(version) ((version) >> 16 & 0xFFu)
+#define C7X_WIRE_VERSION_MINOR(version) ((version) >> 8 & 0xFFu)
+#define C7X_WIRE_VERSION_PATCH(version) ((version)&0xFFu)
+
+#define C7X_WIRE_ENDPOINT 20u
+#define C7X_WIRE_SERVICE_NAME "rpmsg_chrdev"
+#define C7X_WIRE_FRAME_MAX 496u
+#define C7X_WIRE_HEADER_SIZE 16u
+
+#define C7X_WIRE_STAGING_ADDR 0xC0000000u /* where a 3.0 client stages ELF files and weights */
+#define C7X_WIRE_STAGING_SIZE 0x1D400000u
+#define C7X_WIRE_KV_ADDR 0xDD400000u
+#define C7X_WIRE_KV_SIZE 0x00C00000u
+#define C7X_WIRE_CARVEOUT_ADDR 0xC0000000u
+#define C7X_WIRE_CARVEOUT_SIZE 0x20000000u
+#define C7X_WIRE_PRINTF_SIZE 0x00010000u
+
+#define C7X_WIRE_RANK_MAX 6
+#define C7X_WIRE_INLINE_INPUTS_MAX 5u  /* 3.0 firmware accepts 4 */
+#define C7X_WIRE_INLINE_OUTPUTS_MAX 5u
+#define C7X_WIRE_INPUTS_MAX 128u
+#define C7X_WIRE_OUTPUTS_MAX 128u
+#define C7X_WIRE_NAME_SIZE 32u         /* of a session, NUL included */
+#define C7X_WIRE_ERROR_TEXT_MAX 448u   /* bytes of text in one ERROR_TEXT response */
+
+/* INFER and INFER_LARGE flags: bits 15..0 repeat count (0 and 1: once). */
+#define C7X_WIRE_INFER_REPEAT_MASK 0x0000FFFFu
+#define C7X_WIRE_INFER_KV_RESIDENT 0x00010000u
+#define C7X_WIRE_INFER_PRIORITY_SHIFT 20 /* bits 23..20, since 3.1: 1..8, 0 the module's own target */
+#define C7X_WIRE_INFER_PRIORITY_MASK 0x00F00000u
+#define C7X_WIRE_INFER_PRIORITY_MAX 8u
+
+/* DYN_LOAD and MODEL_LOAD flags, since 3.1. */
+#define C7X_WIRE_LOAD_ADDRESS 0x1u /* the bytes are staged at `address`, not at C7X_WIRE_STAGING_ADDR */
+#define C7X_WIRE_LOAD_KEEP 0x2u    /* belongs to the device until it is unloaded */
+
+/*
+ * The messages: X(NAME, name, request code, response code, since, "what for").
+ * The enum, the validator's table, the service's dispatch and the table in docs/protocol.md follow it.
+ */
+#define WIRE_MESSAGES(X)                                                                           \
+    X(PING, ping, 0x0001, 0x1001, 0x030000, "connectivity and version")                            \
+    X(GET_STATUS, get_status, 0x0003, 0x1003, 0x030000, "version, uptime, job counts")             \
+    X(DYN_LOAD, dyn_load, 0x0010, 0x1010, 0x030000, "load a staged ELF module")                    \
+    X(DYN_UNLOAD, dyn_unload, 0x0012, 0x1012, 0x030000, "unload a module")                         \
+    X(MODEL_LOAD, model_load, 0x0020, 0x1020, 0x030000, "load staged weights")                     \
+    X(INFER, infer, 0x0021, 0x1021, 0x030000, "run a module, descriptors inline")                  \
+    X(MODEL_UNLOAD, model_unload, 0x0022, 0x1022, 0x030000, "unload weights")                      \
+    X(INFER_LARGE, infer_large, 0x0023, 0x1021, 0x030000, "run a module, descriptors in memory")   \
+    X(SET_PRINTF_BUF, set_printf_buf, 0x0030, 0x1030, 0x030000, "where printf text goes")          \
+    X(SESSION_OPEN, session_open, 0x0040, 0x1040, 0x030100, "begin a 3.1 session")                 \
+    X(SESSION_CLOSE, session_close, 0x0041, 0x1041, 0x030100, "end the session, free all it holds") \
+    X(ERROR_TEXT, error_text, 0x0042, 0x1042, 0x030100, "why a request of this session failed")
+
+enum c7x_msg_type {
+#define C7X_MSG_ENUM(NAME, name, request, response, since, meaning) C7X_MSG_##NAME = (request),
+    WIRE_MESSAGES(C7X_MSG_ENUM)
+#undef C7X_MSG_ENUM
+};
+
+#define C7X_MSG_RESPONSE 0x1000u
+
+/* ---- Layouts --------------------------------------------------------------------------------- */
+
+#define C7X_WIRE_OFFSET(type, field, offset) C7X_WIRE_ASSERT(offsetof(struct type, field) == (offset))
+#define C7X_WIRE_SIZE(type, size) C7X_WIRE_ASSERT(sizeof(struct type) == (size))
+
+/* Every frame begins with this; PING, GET_STATUS and SESSION_CLOSE requests are no more than it. */
+struct c7x_msg_hdr {
+    wire_u32 type;
+    wire_u32 seq;    /* the response repeats it */
+    wire_u32 len;    /* of the whole frame, header included */
+    wire_u32 status; /* requests: 0; responses: enum c7x_status */
+};
+C7X_WIRE_SIZE(c7x_msg_hdr, 16);
+
+/* A tensor in shared memory. */
+struct c7x_tensor_desc {
+    wire_u64 data_addr; /* DSP address */
+    wire_u64 data_size; /* bytes */
+    wire_u32 ndim;      /* 0..C7X_WIRE_RANK_MAX */
+    wire_u32 dtype_code; /* DLPack; lanes are always 1 */
+    wire_u32 dtype_bits;
+    wire_u32 reserved; /* outputs of a tuple: index in it */
+    wire_u64 shape[C7X_WIRE_RANK_MAX];
+};
+C7X_WIRE_SIZE(c7x_tensor_desc, 80);
+C7X_WIRE_OFFSET(c7x_tensor_desc, ndim, 16);
+C7X_WIRE_OFFSET(c7x_tensor_desc, shape, 32);
+
+struct c7x_msg_ping_resp {
+    struct c7x_msg_hdr hdr;
+    wire_u32 version; /* 0x00MMmmpp */
+    wire_u32 uptime_ms;
+};
+C7X_WIRE_SIZE(c7x_msg_ping_resp, 24);
+
+struct c7x_msg_status_resp {
+    struct c7x_msg_hdr hdr;
+    wire_u32 version;
+    wire_u32 uptime_ms;
+    wire_u32 jobs_completed; /* inferences that succeeded */
+    wire_u32 jobs_failed;    /* inferences whose entry failed or whose output did not fit */
+};
+C7X_WIRE_SIZE(c7x_msg_status_resp, 32);
+
+struct c7x_msg_dyn_load {
+    struct c7x_msg_hdr hdr;
+    wire_u32 elf_size;
+    wire_u32 flags;   /* C7X_WIRE_LOAD_*, since 3.1 */
+    wire_u64 address; /* with C7X_WIRE_LOAD_ADDRESS; else 0 */
+};
+C7X_WIRE_SIZE(c7x_msg_dyn_load, 32);
+C7X_WIRE_OFFSET(c7x_msg_dyn_load, address, 24);
+
+struct c7x_msg_dyn_load_resp {
+    struct c7x_msg_hdr hdr;
+    wire_u32 module_handle;
+    wire_u32 text_size; /* always 0 */
+    wire_u32 data_size; /* always 0 */
+    wire_u32 oom_requested; /* bytes, these three when status is NOMEM; else 0 */
+    wire_u32 oom_free;
+    wire_u32 oom_total;
+    wire_u64 io_input_bytes; /* these from tvm_dsp_io_meta; 0 if the module has none */
+    wire_u64 io_output_bytes;
+    wire_u32 io_num_inputs;
+    wire_u32 io_num_outputs;
+    wire_u32 io_flags; /* bit 0: sizes are exact */
+};
+C7X_WIRE_SIZE(c7x_msg_dyn_load_resp, 68);
+C7X_WIRE_OFFSET(c7x_msg_dyn_load_resp, oom_requested, 28);
+C7X_WIRE_OFFSET(c7x_msg_dyn_load_resp, io_input_bytes, 40);
+
+struct c7x_msg_dyn_unload {
+    struct c7x_msg_hdr hdr;
+    wire_u32 module_handle;
+};
+C7X_WIRE_SIZE(c7x_msg_dyn_unload, 20);
+
+struct c7x_msg_model_load {
+    struct c7x_msg_hdr hdr;
+    wire_u32 weights_size;
+    wire_u32 flags;   /* C7X_WIRE_LOAD_*, since 3.1 */
+    wire_u64 address; /* with C7X_WIRE_LOAD_ADDRESS; else 0 */
+};
+C7X_WIRE_SIZE(c7x_msg_model_load, 32);
+
+struct c7x_msg_model_load_resp {
+    struct c7x_msg_hdr hdr;
+    wire_u32 model_id;
+    wire_u32 num_constants;
+    wire_u32 oom_requested;
+    wire_u32 oom_free;
+    wire_u32 oom_total;
+};
+C7X_WIRE_SIZE(c7x_msg_model_load_resp, 36);
+
+struct c7x_msg_model_unload {
+    struct c7x_msg_hdr hdr;
+    wire_u32 model_id;
+};
+C7X_WIRE_SIZE(c7x_msg_model_unload, 20);
+
+/* At least one descriptor slot is sent, also when num_inputs is 0. */
+struct c7x_msg_infer {
+    struct c7x_msg_hdr hdr;
+    wire_u32 module_handle;
+    wire_u32 model_id; /* 0: the module's own weights */
+    wire_u32 num_inputs;
+    wire_u32 flags;
+    wire_u64 input_dsp_addr; /* the sender's input window; size 0: none */
+    wire_u64 input_size;
+    wire_u64 result_dsp_addr; /* the sender's output window; size 0: none */
+    wire_u64 result_size;
+    struct c7x_tensor_desc inputs[1];
+};
+C7X_WIRE_SIZE(c7x_msg_infer, 144);
+C7X_WIRE_OFFSET(c7x_msg_infer, input_dsp_addr, 32);
+C7X_WIRE_OFFSET(c7x_msg_infer, inputs, 64);
+
+struct c7x_msg_infer_large {
+    struct c7x_msg_hdr hdr;
+    wire_u32 module_handle;
+    wire_u32 model_id;
+    wire_u32 num_inputs; /* 1..C7X_WIRE_INPUTS_MAX */
+    wire_u32 flags;
+    wire_u64 descs_addr; /* struct c7x_tensor_desc[num_inputs] inside the input window */
+    wire_u32 descs_size; /* 80 * num_inputs */
+    wire_u32 reserved;
+    wire_u64 input_dsp_addr;
+    wire_u64 input_size;
+    wire_u64 result_dsp_addr;
+    wire_u64 result_size;
+};
+C7X_WIRE_SIZE(c7x_msg_infer_large, 80);
+C7X_WIRE_OFFSET(c7x_msg_infer_large, descs_addr, 32);
+C7X_WIRE_OFFSET(c7x_msg_infer_large, input_dsp_addr, 48);
+
+/* Of INFER and INFER_LARGE. At least one descriptor slot is sent. */
+struct c7x_msg_infer_resp {
+    struct c7x_msg_hdr hdr;
+    wire_u32 return_value; /* of the module's entry */
+    wire_u64 cycles;       /* the job's own running time, last repeat */
+    wire_u32 num_outputs;
+    wire_u32 printf_size; /* bytes of text in the printf buffer */
+    wire_u64 descs_addr;  /* 0: descriptors inline; else an array in the output window */
+    wire_u32 descs_size;
+    wire_u32 oom_requested;
+    wire_u32 oom_free;
+    wire_u32 oom_total;
+    wire_u64 result_required; /* bytes the output window needs, when status is SIZE; else 0 */
+    struct c7x_tensor_desc outputs[1];
+};
+C7X_WIRE_SIZE(c7x_msg_infer_resp, 148);
+C7X_WIRE_OFFSET(c7x_msg_infer_resp, cycles, 20);
+C7X_WIRE_OFFSET(c7x_msg_infer_resp, descs_addr, 36);
+C7X_WIRE_OFFSET(c7x_msg_infer_resp, result_required, 60);
+C7X_WIRE_OFFSET(c7x_msg_infer_resp, outputs, 68);
+
+struct c7x_msg_set_printf_buf {
+    struct c7x_msg_hdr hdr;
+    wire_u64 printf_dsp_addr;
+    wire_u32 printf_size; /* more than 16 bytes */
+    wire_u32 reserved;
+};
+C7X_WIRE_SIZE(c7x_msg_set_printf_buf, 32);
+
+/* Since 3.1. A second OPEN from the same endpoint ends the old session first. */
+struct c7x_msg_session_open {
+    struct c7x_msg_hdr hdr;
+    wire_u32 wire_version; /* of the client */
+    wire_u32 process;      /* process id, for people */
+    wire_u64 nonce;        /* random: tells a new client at an old address from the old one */
+    uint8_t name[C7X_WIRE_NAME_SIZE]; /* NUL-terminated UTF-8 */
+};
+C7X_WIRE_SIZE(c7x_msg_session_open, 64);
+
+struct c7x_msg_session_open_resp {
+    struct c7x_msg_hdr hdr;
+    wire_u32 generation; /* of the session, never 0 */
+    wire_u32 wire_version; /* what both sides speak from now on */
+    wire_u64 nonce;
+    wire_u64 cycle_hz; /* rate of `cycles` */
+    wire_u32 queue_depth; /* requests that may wait at one target */
+    wire_u32 modules_max; /* on the device */
+    wire_u32 models_max;
+    wire_u32 reserved;
+};
+C7X_WIRE_SIZE(c7x_msg_session_open_resp, 56);
+C7X_WIRE_OFFSET(c7x_msg_session_open_resp, cycle_hz, 32);
+
+/* Since 3.1. The device keeps the texts of a session's last eight failed requests. */
+struct c7x_msg_error_text {
+    struct c7x_msg_hdr hdr;
+    wire_u32 failed_seq;
+    wire_u32 offset; /* of the first byte wanted, for text longer than one frame */
+};
+C7X_WIRE_SIZE(c7x_msg_error_text, 24);
+
+struct c7x_msg_error_text_resp {
+    struct c7x_msg_hdr hdr;
+    wire_u32 total; /* bytes of the whole text */
+    wire_u32 bytes; /* in this frame */
+    uint8_t station[16]; /* NUL-terminated: where the failure arose */
+    uint8_t text[1];     /* `bytes` of them, not terminated; the frame ends with them */
+};
+C7X_WIRE_OFFSET(c7x_msg_error_text_resp, station, 24);
+C7X_WIRE_OFFSET(c7x_msg_error_text_resp, text, 40);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

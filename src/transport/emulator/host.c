@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "transport/emulator/emulator.h"
+
+#include "os/os.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STATION "transport"
+#define NS_PER_S 1000000000LL
+
+struct emulator_link {
+    struct c7x_host_link base;
+    int setup;
+    int link;
+    const struct c7x_log_memory *log; /* mapped at the first read */
+    struct c7x_buffer *buffers;       /* all that are attached */
+    size_t buffer_count;
+    size_t buffer_capacity;
+};
+_Static_assert(offsetof(struct emulator_link, base) == 0, "a link starts with its operations");
+
+static enum c7x_status gone(struct c7x_error *error)
+{
+    return c7x_error_set(error, C7X_RESET, STATION, "the emulated DSP went away");
+}
+
+/* Waits until the socket has something to read or room to write. False: the deadline came first. */
+static bool wait_for(int socket, short events, int64_t deadline_ns)
+{
+    for (;;) {
+        struct pollfd entry = {.fd = socket, .events = events};
+        struct timespec left = {0, 0};
+        int64_t now = c7x_os_clock_ns();
+        if (deadline_ns > now) {
+            left.tv_sec = (deadline_ns - now) / NS_PER_S;
+            left.tv_nsec = (deadline_ns - now) % NS_PER_S;
+        }
+        int ready = ppoll(&entry, 1, deadline_ns == C7X_OS_FOREVER ? NULL : &left, NULL);
+        if (ready > 0)
+            return true;
+        if (ready == 0)
+            return false;
+        if (errno != EINTR)
+            return true; /* let the call that follows say what is wrong */
+    }
+}
+
+enum c7x_status c7x_emulator_request(int socket, struct c7x_setup_message *inout_message, int *out_fd,
+                                     int64_t deadline_ns, struct c7x_error *error)
+{
+    struct c7x_setup_message answer;
+    int fd = -1;
+    if (c7x_setup_send(socket, inout_message, -1, true) != C7X_OK)
+        return gone(error);
+    if (!wait_for(socket, POLLIN, deadline_ns)) {
+        shutdown(socket, SHUT_RDWR); /* the answer that is still to come must not be taken for the next one */
+        return c7x_error_set(error, C7X_TIMEOUT, STATION, "the emulator does not answer");
+    }
+    enum c7x_status status = c7x_setup_receive(socket, &answer, &fd, true);
+    if (status == C7X_PROTOCOL || (status == C7X_OK && answer.op != inout_message->op)) {
+        if (fd >= 0)
+            close(fd);
+        return c7x_error_set(error, C7X_PROTOCOL, STATION,
+                             "the emulator and this library are of different versions");
+    }
+    if (status != C7X_OK)
+        return gone(error);
+    *inout_message = answer;
+    *out_fd = fd;
+    if (answer.status == C7X_NOMEM)
+        return c7x_error_set_oom(error, STATION, answer.oom, "a shared buffer in the carve-out");
+    if (answer.status == C7X_RESET)
+        return gone(error);
+    if (answer.status != C7X_OK)
+        return c7x_error_set(error, (enum c7x_status)answer.status, STATION, "the emulator refused: %s",
+                             c7x_status_text(answer.status));
+    return C7X_OK;
+}
+
+static enum c7x_status link_send(struct c7x_host_link *base, const uint8_t *frame, size_t size,
+                                 int64_t deadline_ns, struct c7x_error *error)
+{
+    struct emulator_link *link = (struct emulator_link *)base;
+    if (size > C7X_TRANSPORT_FRAME_MAX)
+        return c7x_error_set(error, C7X_SIZE, STATION, "a frame of %zu bytes; at most %u fit", size,
+                             C7X_TRANSPORT_FRAME_MAX);
+    for (;;) {
+        ssize_t sent = send(link->link, frame, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent == (ssize_t)size)
+            return C7X_OK;
+        if (errno != EINTR && errno != EAGAIN)
+            return gone(error);
+        if (errno == EAGAIN && !wait_for(link->link, POLLOUT, deadline_ns))
+            return c7x_error_set(error, C7X_TIMEOUT, STATION, "the device takes no more frames");
+    }
+}
+
+static enum c7x_status link_receive(struct c7x_host_link *base, uint8_t *frame, size_t *out_size,
+                                    int64_t deadline_ns, struct c7x_error *error)
+{
+    struct emulator_link *link = (struct emulator_link *)base;
+    if (!wait_for(link->link, POLLIN, deadline_ns))
+        return c7x_error_set(error, C7X_TIMEOUT, STATION, "no answer before the deadline");
+    ssize_t size;
+    do
+        size = recv(link->link, frame, C7X_TRANSPORT_FRAME_MAX, 0);
+    while (size < 0 && errno == EINTR);
+    if (size <= 0)
+        return gone(error);
+    *out_size = (size_t)size;
+    return C7X_OK;
+}
+
+static bool remember(struct emulator_link *link, struct c7x_buffer buffer)
+{
+    if (link->buffer_count == link->buffer_capacity) {
+        size_t capacity = link->buffer_capacity == 0 ? 8 : 2 * link->buffer_capacity;
+        struct c7x_buffer *buffers = realloc(link->buffers, capacity * sizeof *buffers);
+        if (buffers == NULL)
+            return false;
+        link->buffers = buffers;
+        link->buffer_capacity = capacity;
+    }
+    link->buffers[link->buffer_count++] = buffer;
+    return true;
+}
+
+static void forget(struct emulator_link *link, const struct c7x_buffer *buffer)
+{
+    for (size_t i = 0; i < link->buffer_count; i++)
+        if (link->buffers[i].pointer == buffer->pointer) {
+            link->buffers[i] = link->buffers[--link->buffer_count];
+            return;
+        }
+}
+
+static void link_detach(struct c7x_host_link *base, struct c7x_buffer *buffer)
+{
+    struct emulator_link *link = (struct emulator_link *)base;
+    if (buffer->pointer == NULL)
+        return;
+    forget(link, buffer);
+    munmap(buffer->pointer, buffer->size);
+    struct c7x_setup_message message = {.op = C7X_SETUP_DETACH, .address = buffer->dsp_address};
+    int fd = -1;
+    /* If the emulator is gone, so is the buffer. */
+    if (c7x_emulator_request(link->setup, &message, &fd, c7x_os_deadline_ns(10 * NS_PER_S), NULL) ==
+            C7X_OK &&
+        fd >= 0)
+        close(fd);
+    memset(buffer, 0, sizeof *buffer);
+}
+
+static enum c7x_status link_attach(struct c7x_host_link *base, size_t size, int64_t deadline_ns,
+                                   struct c7x_buffer *out_buffer, struct c7x_error *error)
+{
+    struct emulator_link *link = (struct emulator_link *)base;
+    struct c7x_setup_message message = {.op = C7X_SETUP_ATTACH, .size = size};
+    int fd = -1;
+    C7X_RETURN_IF_ERROR(c7x_emulator_request(link->setup, &message, &fd, deadline_ns, error));
+    struct c7x_buffer buffer = {.size = message.size, .dsp_address = message.address};
+    buffer.pointer = mmap(NULL, buffer.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd >= 0)
+        close(fd);
+    if (buffer.pointer == MAP_FAILED || !remember(link, buffer)) {
+        if (buffer.pointer == MAP_FAILED)
+            buffer.pointer = NULL;
+        link_detach(base, &buffer);
+        return c7x_error_set(error, C7X_HOST_NOMEM, STATION, "cannot map a shared buffer of %zu bytes",
+                             size);
+    }
+    *out_buffer = buffer;
+    return C7X_OK;
+}
+
+/* Client and core map the same pages: there is nothing to move. */
+static void link_sync(struct c7x_host_link *base, const struct c7x_buffer *buffer)
+{
+    (void)base;
+    (void)buffer;
+}
+
+static enum c7x_status map_log(struct emulator_link *link, struct c7x_error *error)
+{
+    struct c7x_setup_message message = {.op = C7X_SETUP_LOG};
+    int fd = -1;
+    int64_t deadline = c7x_os_deadline_ns(10 * NS_PER_S);
+    C7X_RETURN_IF_ERROR(c7x_emulator_request(link->setup, &message, &fd, deadline, error));
+    void *log = mmap(NULL, sizeof(struct c7x_log_memory), PROT_READ, MAP_SHARED, fd, 0);
+    if (fd >= 0)
+        close(fd);
+    if (log == MAP_FAILED)
+        return c7x_error_set(error, C7X_HOST_NOMEM, STATION, "cannot map the emulator's log");
+    link->log = log;
+    return C7X_OK;
+}
+
+static enum c7x_status link_read_log(struct c7x_host_link *base, uint64_t *inout_position, char *text,
+                                     size_t text_size, size_t *out_size, struct c7x_error *error)
+{
+    struct emulator_link *link = (struct emulator_link *)base;
+    if (link->log == NULL)
+        C7X_RETURN_IF_ERROR(map_log(link, error));
+    const uint64_t size = sizeof link->log->text;
+    uint64_t written = link->log->written;
+    uint64_t position = *inout_position;
+    if (position > written || written - position > size)
+        position = written > size ? written - size : 0;
+    uint64_t count = written - position < text_size ? written - position : text_size;
+    for (uint64_t i = 0; i < count; i++)
+        text[i] = link->log->text[(position + i) % size];
+    *inout_position = position + count;
+    *out_size = count;
+    return C7X_OK;
+}
+
+static void link_close(struct c7x_host_link *base)
+{
+    struct emulator_link *link = (struct emulator_link *)base;
+    for (size_t i = 0; i < link->buffer_count; i++)
+        munmap(link->buffers[i].pointer, link->buffers[i].size);
+    free(link->buffers);
+    if (link->log != NULL)
+        munmap((void *)(uintptr_t)link->log, sizeof *link->log);
+    if (link->link >= 0)
+        close(link->link);
+    close(link->setup); /* the supervisor gives back whatever this client still held */
+    free(link);
+}
+
+static const struct c7x_host_link_ops emulator_ops = {
+    .send = link_send,
+    .receive = link_receive,
+    .attach = link_attach,
+    .detach = link_detach,
+    .sync_to_device = link_sync,
+    .sync_from_device = link_sync,
+    .read_log = link_read_log,
+    .close = link_close,
+};
+
+enum c7x_status c7x_emulator_open_link(int socket, int64_t deadline_ns, struct c7x_host_link **out_link,
+                                       struct c7x_error *error)
+{
+    struct emulator_link *link = calloc(1, sizeof *link);
+    if (link == NULL) {
+        close(socket);
+        return c7x_error_set(error, C7X_HOST_NOMEM, STATION, "no memory for a link");
+    }
+    link->base.ops = &emulator_ops;
+    link->setup = socket;
+    link->link = -1;
+    struct c7x_setup_message message = {.op = C7X_SETUP_HELLO, .size = C7X_SETUP_VERSION};
+    enum c7x_status status =
+        c7x_emulator_request(socket, &message, &link->link, deadline_ns, error);
+    if (status != C7X_OK) {
+        link_close(&link->base);
+        return status;
+    }
+    *out_link = &link->base;
+    return C7X_OK;
+}
