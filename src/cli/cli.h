@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the command share. One file a subcommand; the rest parses options, reads
+ * inputs, writes outputs and reports. A command returns the exit code of the process and has then
+ * printed all that there is to say.
+ */
+#ifndef C7X_CLI_CLI_H
+#define C7X_CLI_CLI_H
+
+#include "c7x_compute_client.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#if defined(__GNUC__)
+#define CLI_PRINTF(format_index, first_index)                                                      \
+    __attribute__((format(printf, format_index, first_index)))
+#else
+#define CLI_PRINTF(format_index, first_index)
+#endif
+
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+enum { CLI_POSITIONAL_MAX = 3, CLI_MESSAGE_MAX = 8192 };
+
+/* Sizes without a unit are bytes. NULL: not given. */
+struct cli_options {
+    const char *positional[CLI_POSITIONAL_MAX];
+    int positional_count;
+    const char *inputs[C7X_CLIENT_INPUTS_MAX];
+    int input_count;
+    const char *output;
+    const char *shape;
+    const char *dtype;
+    const char *module;
+    const char *model;
+    const char *device;
+    int64_t deadline_ms;
+    uint64_t seed;
+    uint64_t output_bytes; /* 0: not given */
+    uint32_t repeat;       /* 0: not given */
+    bool has_deadline;
+    bool json;
+    bool once;
+    bool help;
+};
+
+struct cli;
+
+struct cli_command {
+    const char *name;
+    const char *arguments; /* as the usage shows them */
+    const char *summary;
+    int (*run)(struct cli *cli);
+    unsigned options; /* CLI_OPTION_* that it takes */
+    int positional_min;
+    int positional_max;
+    bool always_json;
+    bool private_device; /* by default an emulator of its own, not the shared one */
+};
+
+struct cli {
+    const struct cli_command *command;
+    struct cli_options options;
+    struct c7x_client *client; /* NULL while none is open */
+};
+
+#define CLI_OPTION_INPUT 0x0001u
+#define CLI_OPTION_OUTPUT 0x0002u
+#define CLI_OPTION_SHAPE 0x0004u
+#define CLI_OPTION_DTYPE 0x0008u
+#define CLI_OPTION_MODULE 0x0010u
+#define CLI_OPTION_MODEL 0x0020u
+#define CLI_OPTION_DEVICE 0x0040u
+#define CLI_OPTION_DEADLINE 0x0080u
+#define CLI_OPTION_JSON 0x0100u
+#define CLI_OPTION_SEED 0x0200u
+#define CLI_OPTION_REPEAT 0x0400u
+#define CLI_OPTION_OUTPUT_BYTES 0x0800u
+#define CLI_OPTION_ONCE 0x1000u
+#define CLI_OPTION_HELP 0x2000u
+
+/* ---- commands.c: the table of commands ---- */
+
+extern const struct cli_command cli_commands[];
+extern const int cli_command_count;
+const struct cli_command *cli_find_command(const char *name);
+
+int cli_ping(struct cli *cli);
+int cli_status(struct cli *cli);
+int cli_load(struct cli *cli);
+int cli_unload(struct cli *cli);
+int cli_model_load(struct cli *cli);
+int cli_model_unload(struct cli *cli);
+int cli_infer(struct cli *cli);
+int cli_run(struct cli *cli);
+int cli_profile(struct cli *cli);
+int cli_session_run(struct cli *cli);
+int cli_trace(struct cli *cli);
+int cli_emulator(struct cli *cli);
+int cli_help(struct cli *cli);
+
+/* ---- options.c ---- */
+
+/* argv[0] is the command word. CLI_DONE, or CLI_USAGE after reporting. */
+int cli_parse_options(struct cli *cli, int argc, char **argv);
+void cli_print_command_help(const struct cli_command *command, FILE *stream);
+/* The OPTIONS section of the manual page, in mdoc. */
+void cli_print_option_manual(FILE *stream);
+
+/* ---- help.c ---- */
+
+void cli_print_usage(FILE *stream);
+
+/* ---- report.c ---- */
+
+/*
+ * Prints `c7x_compute: STAGE: TEXT` to stderr and, where the command prints JSON, the error object
+ * to stdout; returns CLI_FAILED, or CLI_USAGE for stage "usage". The text becomes one line.
+ */
+int cli_fail(const struct cli *cli, const char *stage, const char *format, ...) CLI_PRINTF(3, 4);
+/* The same for a status of the library; what explains it is taken from cli->client. */
+int cli_fail_status(const struct cli *cli, const char *stage, int status);
+/* The text that cli_fail_status() prints. */
+void cli_describe_status(const struct cli *cli, const char *stage, int status, char *text,
+                         size_t size);
+bool cli_prints_json(const struct cli *cli);
+
+/* ---- device.c ---- */
+
+/* Opens cli->client; CLI_DONE, or CLI_FAILED after reporting. */
+int cli_open(struct cli *cli);
+void cli_close(struct cli *cli);
+/* The shared emulator that the options name; NULL: the library's default. */
+const char *cli_device(const struct cli *cli);
+
+/* ---- numbers.c ---- */
+
+/* The whole text is one decimal number in range. */
+bool cli_parse_u64(const char *text, uint64_t max, uint64_t *out_value);
+/* Argument `index` as a number of 32 bits, called `what` in the report; CLI_DONE or CLI_USAGE after
+ * reporting. */
+int cli_parse_argument(const struct cli *cli, int index, const char *what, uint32_t *out_value);
+/* Seconds, fractions allowed; -1: for ever (-1 ms). */
+bool cli_parse_seconds(const char *text, int64_t *out_ms);
+/* "3.1.0" */
+void cli_format_version(uint32_t version, char *text, size_t size);
+
+/* ---- tensor.c: types and shapes as text ---- */
+
+struct cli_tensor_type {
+    int32_t code;
+    int32_t bits;
+};
+
+/* A string that names no type is left to the caller to report. */
+bool cli_find_dtype(const char *name, size_t length, struct cli_tensor_type *out_type);
+const char *cli_dtype_name(int32_t code, int32_t bits);
+/* "float32, float16, ..." */
+const char *cli_dtype_list(void);
+/*
+ * Parses "1,3,48,320;2" and "float32;int64" into data-less tensors. Returns NULL, or what is wrong
+ * with the text.
+ */
+const char *cli_parse_shapes(const char *text, struct c7x_client_tensor *tensors, int *out_count);
+const char *cli_parse_dtypes(const char *text, struct cli_tensor_type *types, int *out_count);
+/* Sets data_size from type and shape; false when it overflows. */
+bool cli_set_tensor_size(struct c7x_client_tensor *tensor);
+/* "float32[1,3,48,320]" */
+void cli_format_tensor(const struct c7x_client_tensor *tensor, char *text, size_t size);
+
+/* ---- file.c ---- */
+
+/* Reads all of a file. NULL, or the reason of the failure (errno text); the caller frees *out_data.
+ */
+const char *cli_read_file(const char *path, char **out_data, size_t *out_size);
+/* Whether `path` can be written; creates nothing. NULL or the reason. */
+const char *cli_check_writable(const char *path);
+/* Writes a head and a list of pieces so that `path` holds all of it or what it held before. NULL or
+ * the reason. */
+struct cli_piece {
+    const void *data;
+    size_t size;
+};
+const char *cli_write_file(const char *path, const struct cli_piece *pieces, int piece_count);
+
+/* ---- npy.c ---- */
+
+bool cli_is_npy(const char *data, size_t size);
+/* Fills in type, shape, data (inside `bytes`) and data_size; NULL or what is wrong. */
+const char *cli_parse_npy(char *bytes, size_t size, struct c7x_client_tensor *out_tensor);
+/* Writes the head of a .npy file; 0 if the type has no name there. */
+enum { CLI_NPY_HEAD_MAX = 256 };
+size_t cli_format_npy_head(const struct c7x_client_tensor *tensor, char *head);
+
+/* ---- resolve.c, inputs.c, generate.c ---- */
+
+struct cli_inputs {
+    struct c7x_client_tensor tensors[C7X_CLIENT_INPUTS_MAX];
+    int count;
+    char *data; /* all of it; freed by cli_free_inputs() */
+    size_t size;
+};
+
+/* What is known about some bytes of input; NULL or 0: nothing. */
+struct cli_tensor_request {
+    const char *shape;
+    const char *dtype;
+    const struct c7x_client_tensor *npy; /* one for each file, if all are .npy */
+    int npy_count;
+    const struct c7x_module_declaration *declaration;
+    size_t size; /* of all bytes */
+};
+
+/*
+ * Finds count, shapes, types and sizes of the tensors. False: `problem`, of CLI_MESSAGE_MAX bytes,
+ * says why not.
+ */
+bool cli_resolve_tensors(const struct cli_tensor_request *request, struct cli_inputs *inputs,
+                         char *problem);
+/* Whether the tensors take `size` bytes. */
+bool cli_check_total(const struct cli_inputs *inputs, size_t size, char *problem);
+/* Lets the tensors follow each other in inputs->data. */
+void cli_place_tensors(struct cli_inputs *inputs);
+
+/*
+ * The inputs that the options describe; `declaration` may be NULL. CLI_DONE, or the exit code after
+ * reporting.
+ */
+int cli_prepare_inputs(const struct cli *cli, const struct c7x_module_declaration *declaration,
+                       struct cli_inputs *out_inputs);
+void cli_free_inputs(struct cli_inputs *inputs);
+/* Generates inputs from the seed, as the module declares them. */
+int cli_generate_inputs(const struct cli *cli, const struct c7x_module_declaration *declaration,
+                        struct cli_inputs *out_inputs);
+/* Tensors without data as the module declares its inputs; NULL or what is wrong. */
+const char *cli_declared_tensors(const struct c7x_module_declaration *declaration,
+                                 struct c7x_client_tensor *tensors, int *out_count);
+/* Bytes that the tensors occupy in a shared buffer, descriptors and alignment included. */
+uint64_t cli_buffer_bytes(const struct c7x_client_tensor *tensors, int count);
+
+/* ---- outputs.c ---- */
+
+struct cli_outputs {
+    struct c7x_client_tensor tensors[C7X_CLIENT_OUTPUTS_MAX];
+    int count;
+    uint64_t cycles;
+};
+
+uint64_t cli_output_bytes(const struct cli_outputs *outputs);
+int cli_check_output(const struct cli *cli);
+/* Writes --output, if it is given. */
+int cli_write_outputs(const struct cli *cli, const struct cli_outputs *outputs);
+
+/* ---- job.c: load, infer, unload ---- */
+
+/* Reads what the module declares; *out_declaration stays NULL if it declares nothing. */
+int cli_read_declaration(const struct cli *cli, const char *path,
+                         struct c7x_module_declaration **out_declaration);
+/* The module that --module or the first argument names; NULL after reporting. */
+const char *cli_module_path(const struct cli *cli);
+/* One request to the device. */
+struct cli_request {
+    uint32_t handle;
+    uint32_t model_id; /* 0: the module's own weights */
+    uint32_t repeat;
+    uint64_t output_bytes; /* 0: as the library does, then more as long as it is too little */
+};
+
+/* Runs it, with buffers that are large enough. */
+enum c7x_status cli_infer_tensors(struct cli *cli, const struct cli_request *request,
+                                  const struct cli_inputs *inputs, struct cli_outputs *outputs);
+/* All of `run` and `profile`. */
+int cli_run_job(struct cli *cli, uint32_t default_repeat);
+
+/* ---- json.c ---- */
+
+struct cJSON;
+void cli_json_add_text(struct cJSON *object, const char *name, const char *text);
+void cli_json_add_unsigned(struct cJSON *object, const char *name, uint64_t value);
+/* {"status":"ok"} to add to. */
+struct cJSON *cli_json_ok(void);
+struct cJSON *cli_json_result(const struct cli_outputs *outputs);
+/* Prints the object on one line to stdout and frees it. */
+void cli_json_print(struct cJSON *object);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of commands: dispatch, usage, --help and the checks of the arguments follow it. */
+#include "cli.h"
+
+#include <string.h>
+
+#define DEVICE (CLI_OPTION_DEVICE | CLI_OPTION_DEADLINE | CLI_OPTION_HELP)
+#define TEXT (DEVICE | CLI_OPTION_JSON)
+#define TENSORS                                                                                    \
+    (CLI_OPTION_INPUT | CLI_OPTION_OUTPUT | CLI_OPTION_SHAPE | CLI_OPTION_DTYPE |                  \
+     CLI_OPTION_MODULE | CLI_OPTION_MODEL | CLI_OPTION_SEED | CLI_OPTION_REPEAT)
+#define JOB (DEVICE | TENSORS | CLI_OPTION_JSON)
+
+const struct cli_command cli_commands[] = {
+    {"ping", "", "Ask the device for its version and uptime", cli_ping, TEXT, 0, 0, false, false},
+    {"status", "", "Show what the device has done so far", cli_status, TEXT, 0, 0, false, false},
+    {"load", "FILE", "Load a module and leave it on the device; prints its handle", cli_load,
+     TEXT | CLI_OPTION_MODULE, 0, 1, false, false},
+    {"unload", "HANDLE", "Unload a module", cli_unload, TEXT, 1, 1, false, false},
+    {"model-load", "FILE", "Load a weights file and leave it on the device; prints its id",
+     cli_model_load, TEXT | CLI_OPTION_MODEL, 0, 1, false, false},
+    {"model-unload", "ID", "Unload a weights file", cli_model_unload, TEXT, 1, 1, false, false},
+    {"infer", "HANDLE [MODEL]", "Run a module that has been loaded; MODEL 0: its own weights",
+     cli_infer, TEXT | TENSORS | CLI_OPTION_OUTPUT_BYTES, 1, 2, false, false},
+    {"run", "FILE", "Load a module, run it, unload it; prints JSON", cli_run, JOB, 0, 1, true,
+     true},
+    {"profile", "FILE", "The same, twice, with what the module prints about its layers on stderr",
+     cli_profile, JOB, 0, 1, true, true},
+    {"session-run", "FILE", "Run a module on requests from stdin; replies go to stdout",
+     cli_session_run, DEVICE | CLI_OPTION_MODULE | CLI_OPTION_MODEL, 0, 1, true, true},
+    {"trace", "", "Print the firmware's log until interrupted", cli_trace, DEVICE | CLI_OPTION_ONCE,
+     0, 0, false, false},
+    {"emulator", "start|stop|status", "Start, stop or show the shared emulator", cli_emulator, TEXT,
+     1, 1, false, false},
+    {"help", "[COMMAND|errors]", "Explain a command, or list the errors", cli_help, CLI_OPTION_HELP,
+     0, 1, false, false},
+};
+
+const int cli_command_count = (int)(sizeof cli_commands / sizeof cli_commands[0]);
+
+const struct cli_command *cli_find_command(const char *name)
+{
+    for (int i = 0; i < cli_command_count; i++) {
+        if (strcmp(cli_commands[i].name, name) == 0)
+            return &cli_commands[i];
+    }
+    return NULL;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `run` and `profile` do: load, infer, write, unload; and what other commands need of it. */
+#include "cli.h"
+
+#define OUTPUT_BYTES_FIRST ((uint64_t)1 << 20)
+#define OUTPUT_BYTES_FACTOR 16
+#define OUTPUT_BYTES_MAX ((uint64_t)256 << 20)
+
+struct job {
+    const char *module_path;
+    struct c7x_module_declaration *declaration;
+    struct cli_inputs inputs;
+    struct cli_outputs outputs;
+    uint32_t handle;
+    uint32_t model_id; /* 0: none */
+    uint32_t repeat;
+};
+
+const char *cli_module_path(const struct cli *cli)
+{
+    const struct cli_options *options = &cli->options;
+    if (options->module != NULL && options->positional_count > 0)
+        cli_fail(cli, "usage", "the module is named twice: %s and --module %s",
+                 options->positional[0], options->module);
+    else if (options->module != NULL)
+        return options->module;
+    else if (options->positional_count > 0)
+        return options->positional[0];
+    else
+        cli_fail(cli, "usage", "%s needs a module; see c7x_compute %s --help", cli->command->name,
+                 cli->command->name);
+    return NULL;
+}
+
+/*
+ * A file that the host cannot make sense of is still left to the device, which knows more kinds:
+ * only a file that cannot be read ends it here.
+ */
+int cli_read_declaration(const struct cli *cli, const char *path,
+                         struct c7x_module_declaration **out_declaration)
+{
+    enum c7x_status status = c7x_module_declaration_read(path, out_declaration);
+    bool needed = cli->options.input_count == 0;
+    if (status == C7X_OK || (status == C7X_SYMBOL && !needed) || (status == C7X_LOAD && !needed))
+        return CLI_DONE;
+    return cli_fail_status(cli, status == C7X_SYMBOL ? "input" : "load", status);
+}
+
+static int load(struct cli *cli, struct job *job)
+{
+    enum c7x_status status = c7x_client_dyn_load(cli->client, job->module_path, &job->handle);
+    if (status == C7X_OK && cli->options.model != NULL)
+        status = c7x_client_model_load(cli->client, cli->options.model, &job->model_id);
+    return status == C7X_OK ? CLI_DONE : cli_fail_status(cli, "load", status);
+}
+
+/* Buffers of at least these sizes; what the library has already made may do. */
+static enum c7x_status reserve(struct cli *cli, const struct cli_inputs *inputs,
+                               uint64_t output_bytes)
+{
+    uint64_t input_bytes = cli_buffer_bytes(inputs->tensors, inputs->count);
+    if (output_bytes == 0 && input_bytes <= c7x_client_input_capacity(cli->client))
+        return C7X_OK;
+    return c7x_client_reserve_io(cli->client, input_bytes, output_bytes);
+}
+
+static enum c7x_status infer_once(struct cli *cli, const struct cli_request *request,
+                                  const struct cli_inputs *inputs, uint64_t output_bytes,
+                                  struct cli_outputs *outputs)
+{
+    int count = C7X_CLIENT_OUTPUTS_MAX;
+    enum c7x_status status = reserve(cli, inputs, output_bytes);
+    if (status == C7X_OK)
+        status = c7x_client_infer_repeat(cli->client, request->handle, request->model_id,
+                                         inputs->tensors, inputs->count, outputs->tensors, &count,
+                                         &outputs->cycles, request->repeat);
+    if (status == C7X_OK)
+        outputs->count = count;
+    return status;
+}
+
+/* How much a module puts out is known only when it has run: with too little room it runs again with
+ * more. */
+enum c7x_status cli_infer_tensors(struct cli *cli, const struct cli_request *request,
+                                  const struct cli_inputs *inputs, struct cli_outputs *outputs)
+{
+    enum c7x_status status = infer_once(cli, request, inputs, request->output_bytes, outputs);
+    for (uint64_t room = OUTPUT_BYTES_FIRST;
+         status == C7X_SIZE && request->output_bytes == 0 && room <= OUTPUT_BYTES_MAX;
+         room *= OUTPUT_BYTES_FACTOR)
+        status = infer_once(cli, request, inputs, room, outputs);
+    return status;
+}
+
+static int infer(struct cli *cli, struct job *job)
+{
+    const struct cli_request request = {job->handle, job->model_id, job->repeat, 0};
+    enum c7x_status status = cli_infer_tensors(cli, &request, &job->inputs, &job->outputs);
+    return status == C7X_OK ? CLI_DONE : cli_fail_status(cli, "infer", status);
+}
+
+static int unload(struct cli *cli, const struct job *job)
+{
+    enum c7x_status status = c7x_client_dyn_unload(cli->client, job->handle);
+    if (status == C7X_OK && job->model_id != 0)
+        status = c7x_client_model_unload(cli->client, job->model_id);
+    return status == C7X_OK ? CLI_DONE : cli_fail_status(cli, "unload", status);
+}
+
+/* What can be known before a device is opened is checked before. */
+static int prepare(struct cli *cli, struct job *job)
+{
+    int code = cli_read_declaration(cli, job->module_path, &job->declaration);
+    if (code == CLI_DONE)
+        code = cli_check_output(cli);
+    if (code == CLI_DONE)
+        code = cli_prepare_inputs(cli, job->declaration, &job->inputs);
+    return code;
+}
+
+static int run_on_device(struct cli *cli, struct job *job)
+{
+    int code = cli_open(cli);
+    if (code == CLI_DONE)
+        code = load(cli, job);
+    if (code == CLI_DONE)
+        code = infer(cli, job);
+    if (code == CLI_DONE)
+        code = cli_write_outputs(cli, &job->outputs);
+    if (code == CLI_DONE)
+        code = unload(cli, job);
+    return code;
+}
+
+int cli_run_job(struct cli *cli, uint32_t default_repeat)
+{
+    static struct job job;
+    job.module_path = cli_module_path(cli);
+    job.repeat = cli->options.repeat != 0 ? cli->options.repeat : default_repeat;
+    if (job.module_path == NULL)
+        return CLI_USAGE;
+    int code = prepare(cli, &job);
+    if (code == CLI_DONE)
+        code = run_on_device(cli, &job);
+    if (code == CLI_DONE)
+        cli_json_print(cli_json_result(&job.outputs));
+    cli_free_inputs(&job.inputs);
+    c7x_module_declaration_free(job.declaration);
+    return code;
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session-run: one module, many requests. A request is a line of JSON on stdin, followed by the
+ * bytes of its inputs; a reply is a line of JSON on stdout, followed by the bytes of its outputs. A
+ * failed request does not end the session.
+ */
+#include "cli.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE_MAX_LENGTH = 4095, SKIP_SIZE = 1 << 16 };
+
+#define PAYLOAD_MAX ((uint64_t)480 << 20) /* the carve-out's staging area: no input can be larger  \
+                                           */
+#define INTEGER_MAX 9007199254740992.0    /* beyond it a JSON number need not be exact */
+#define BAD_REQUEST "Invalid request format"
+
+struct session {
+    struct cli *cli;
+    const char *path;
+    struct c7x_module_declaration *declaration;
+    struct cli_request request;
+    struct cli_inputs inputs;
+    struct cli_outputs outputs;
+    bool ended;
+};
+
+static void reply_error(const char *text)
+{
+    cJSON *object = cJSON_CreateObject();
+    cli_json_add_text(object, "status", "error");
+    cli_json_add_text(object, "error", text);
+    cli_json_print(object);
+    fprintf(stderr, "c7x_compute: session: %s\n", text);
+}
+
+static void reply_status(struct session *session, const char *stage, int status)
+{
+    char text[CLI_MESSAGE_MAX];
+    cli_describe_status(session->cli, stage, status, text, sizeof text);
+    reply_error(text);
+}
+
+/* A key that must be a plain integer, if it is there; false if it is something else. */
+static bool get_integer(const cJSON *object, const char *key, uint64_t *out_value, bool *out_found)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    *out_found = item != NULL;
+    if (item == NULL)
+        return true;
+    double value = cJSON_GetNumberValue(item);
+    if (!cJSON_IsNumber(item) || !(value >= 0 && value <= INTEGER_MAX))
+        return false;
+    *out_value = (uint64_t)value;
+    return (double)*out_value == value;
+}
+
+static bool get_text(const cJSON *object, const char *key, const char **out_text)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    *out_text = cJSON_GetStringValue(item); /* NULL for NULL */
+    return item == NULL || *out_text != NULL;
+}
+
+/* The payload of a request that is refused. */
+static void skip_payload(struct session *session, uint64_t size)
+{
+    static char waste[SKIP_SIZE];
+    while (size > 0 && !session->ended) {
+        size_t step = size < sizeof waste ? (size_t)size : sizeof waste;
+        if (fread(waste, 1, step, stdin) != step)
+            session->ended = true;
+        size -= step;
+    }
+}
+
+/* False when there is no payload to work on; what there is to say has been said. */
+static bool read_payload(struct session *session, uint64_t size)
+{
+    char *data = size <= PAYLOAD_MAX ? malloc((size_t)size + 1) : NULL;
+    if (data == NULL) {
+        skip_payload(session, size);
+        if (!session->ended)
+            reply_error("input_size is larger than a device can take");
+        return false;
+    }
+    if (fread(data, 1, (size_t)size, stdin) != (size_t)size) {
+        session->ended = true;
+        free(data);
+        return false;
+    }
+    session->inputs.data = data;
+    return true;
+}
+
+/* An infer request without its payload. */
+struct infer_request {
+    const char *shape;
+    const char *dtype;
+    uint64_t num_inputs;
+    uint64_t input_size;
+    uint64_t kv_resident;
+    bool has_num_inputs;
+};
+
+static bool parse_infer(const cJSON *object, struct infer_request *request)
+{
+    bool has_size = false;
+    bool has_kv;
+    return get_integer(object, "input_size", &request->input_size, &has_size) && has_size &&
+           get_integer(object, "num_inputs", &request->num_inputs, &request->has_num_inputs) &&
+           get_integer(object, "kv_resident", &request->kv_resident, &has_kv) &&
+           get_text(object, "shape", &request->shape) && get_text(object, "dtype", &request->dtype);
+}
+
+static bool make_inputs(struct session *session, const struct infer_request *request, char *problem)
+{
+    const struct cli_tensor_request wanted = {.shape = request->shape,
+                                              .dtype = request->dtype,
+                                              .declaration = session->declaration,
+                                              .size = (size_t)request->input_size};
+    if (!cli_resolve_tensors(&wanted, &session->inputs, problem))
+        return false;
+    if (request->has_num_inputs && request->num_inputs != (uint64_t)session->inputs.count) {
+        snprintf(problem, CLI_MESSAGE_MAX, "num_inputs is %llu, but there are %d inputs",
+                 (unsigned long long)request->num_inputs, session->inputs.count);
+        return false;
+    }
+    if (!cli_check_total(&session->inputs, wanted.size, problem))
+        return false;
+    cli_place_tensors(&session->inputs);
+    return true;
+}
+
+static void reply_result(const struct session *session)
+{
+    cJSON *object = cli_json_result(&session->outputs);
+    cli_json_add_unsigned(object, "output_size", cli_output_bytes(&session->outputs));
+    cli_json_print(object);
+    for (int i = 0; i < session->outputs.count; i++)
+        fwrite(session->outputs.tensors[i].data, 1, session->outputs.tensors[i].data_size, stdout);
+}
+
+static void infer(struct session *session, const struct infer_request *request)
+{
+    char problem[CLI_MESSAGE_MAX];
+    if (request->kv_resident != 0) {
+        reply_error("kv_resident is not supported yet");
+        return;
+    }
+    if (!make_inputs(session, request, problem)) {
+        reply_error(problem);
+        return;
+    }
+    enum c7x_status status =
+        cli_infer_tensors(session->cli, &session->request, &session->inputs, &session->outputs);
+    if (status == C7X_OK)
+        reply_result(session);
+    else
+        reply_status(session, "infer", status);
+}
+
+static void handle_infer(struct session *session, const cJSON *object)
+{
+    struct infer_request request = {0};
+    if (!parse_infer(object, &request)) {
+        reply_error(BAD_REQUEST);
+        return;
+    }
+    if (!read_payload(session, request.input_size))
+        return;
+    infer(session, &request);
+    cli_free_inputs(&session->inputs);
+}
+
+static void handle_reserve(struct session *session, const cJSON *object)
+{
+    uint64_t input_bytes = 0;
+    uint64_t output_bytes = 0;
+    bool has_input = false;
+    bool has_output = false;
+    if (!get_integer(object, "input_bytes", &input_bytes, &has_input) || !has_input ||
+        !get_integer(object, "output_bytes", &output_bytes, &has_output) || !has_output) {
+        reply_error(BAD_REQUEST);
+        return;
+    }
+    enum c7x_status status = c7x_client_reserve_io(session->cli->client, input_bytes, output_bytes);
+    if (status == C7X_OK)
+        cli_json_print(cli_json_ok());
+    else
+        reply_status(session, "reserve_io", status);
+}
+
+static void handle_request(struct session *session, const char *line)
+{
+    const char *op = NULL;
+    cJSON *object = cJSON_ParseWithOpts(line, NULL, 1);
+    if (!cJSON_IsObject(object) || !get_text(object, "op", &op) || op == NULL)
+        reply_error(BAD_REQUEST);
+    else if (strcmp(op, "infer") == 0)
+        handle_infer(session, object);
+    else if (strcmp(op, "reserve_io") == 0)
+        handle_reserve(session, object);
+    else if (strcmp(op, "exit") == 0)
+        session->ended = true;
+    else
+        reply_error(BAD_REQUEST);
+    cJSON_Delete(object);
+    fflush(stdout);
+}
+
+/* Reads a line without its end; *out_too_long if it did not fit, then `line` holds its beginning.
+ */
+static bool read_line(char *line, bool *out_too_long)
+{
+    size_t length = 0;
+    int c = getchar();
+    *out_too_long = false;
+    if (c == EOF)
+        return false;
+    for (; c != EOF && c != '\n'; c = getchar()) {
+        if (length < LINE_MAX_LENGTH && c != '\0')
+            line[length++] = (char)c;
+        else
+            *out_too_long = true;
+    }
+    line[length] = '\0';
+    return true;
+}
+
+static void serve(struct session *session)
+{
+    char line[LINE_MAX_LENGTH + 1];
+    bool too_long;
+    while (!session->ended && !ferror(stdout) && read_line(line, &too_long)) {
+        if (!too_long) {
+            handle_request(session, line);
+            continue;
+        }
+        reply_error(BAD_REQUEST);
+        fflush(stdout);
+    }
+}
+
+static int load(struct session *session)
+{
+    struct cli *cli = session->cli;
+    int code = cli_open(cli);
+    if (code != CLI_DONE)
+        return code;
+    enum c7x_status status =
+        c7x_client_dyn_load(cli->client, session->path, &session->request.handle);
+    if (status == C7X_OK && cli->options.model != NULL)
+        status = c7x_client_model_load(cli->client, cli->options.model, &session->request.model_id);
+    if (status != C7X_OK)
+        return cli_fail_status(cli, "load", status);
+    /* A module that declares nothing is served too. */
+    if (c7x_module_declaration_read(session->path, &session->declaration) != C7X_OK)
+        session->declaration = NULL;
+    return CLI_DONE;
+}
+
+static void reply_ready(const struct session *session)
+{
+    cJSON *object = cJSON_CreateObject();
+    cli_json_add_text(object, "status", "ready");
+    cli_json_add_text(object, "module", session->path);
+    cli_json_print(object);
+    fflush(stdout);
+}
+
+int cli_session_run(struct cli *cli)
+{
+    static struct session session;
+    session.cli = cli;
+    session.request.repeat = 1;
+    session.path = cli_module_path(cli);
+    if (session.path == NULL)
+        return CLI_USAGE;
+    int code = load(&session);
+    if (code == CLI_DONE) {
+        reply_ready(&session);
+        serve(&session);
+    }
+    c7x_module_declaration_free(session.declaration);
+    return code;
+}
