@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a kind of module supplies, and the tensors that go in and out of one. The TVM runner is one kind; tests have
- * another. All operations are mandatory and run in the core's one job at a time.
+ * What a kind of module supplies, and the tensors that go in and out of one. The TVM runner is one
+ * kind; tests have another. All operations are mandatory and run in the core's one job at a time.
  */
 #ifndef C7X_FIRMWARE_MODULE_KIND_H
 #define C7X_FIRMWARE_MODULE_KIND_H
@@ -13,6 +13,10 @@
 #define C7X_INFER_RANK_MAX 6
 #define C7X_INFER_INPUTS_MAX 128
 #define C7X_INFER_OUTPUTS_MAX 128
+/* Of more outputs than this, the descriptors stand behind the data in the result window, and need
+ * room there. */
+#define C7X_INFER_OUTPUTS_INLINE_MAX 5
+#define C7X_INFER_DESCRIPTOR_BYTES 80
 
 struct c7x_tensor {
     void *data;           /* NULL only when data_size is 0 */
@@ -21,7 +25,7 @@ struct c7x_tensor {
     int32_t ndim;         /* 0..C7X_INFER_RANK_MAX */
     int32_t dtype_code;   /* DLPack */
     int32_t dtype_bits;
-    int32_t tuple_index;  /* outputs: place in the result tuple */
+    int32_t tuple_index; /* outputs: place in the result tuple */
     int64_t shape[C7X_INFER_RANK_MAX];
 };
 
@@ -37,6 +41,7 @@ struct c7x_infer {
     struct c7x_printf *printf; /* where printf text of this call goes; NULL: dropped */
 };
 
+/* return_value and cycles are also set when the call itself failed (C7X_CALL, C7X_NOMEM). */
 struct c7x_infer_result {
     int32_t return_value; /* of the entry */
     uint64_t cycles;      /* the entry's own running time, last repeat, in c7x_os_cycles() */
@@ -45,7 +50,8 @@ struct c7x_infer_result {
     uint64_t result_used; /* bytes of the window that the outputs take, rounded up to 64 */
 };
 
-/* Declared sizes of a module's inputs and outputs (tvm_dsp_io_meta); all zero when it declares none. */
+/* Declared sizes of a module's inputs and outputs (tvm_dsp_io_meta); all zero when it declares
+ * none. */
 struct c7x_module_io {
     uint64_t input_bytes;
     uint64_t output_bytes;
@@ -56,14 +62,19 @@ struct c7x_module_io {
 
 struct c7x_module_kind_ops {
     /*
-     * Binds a loaded program: `symbols` finds the module's own exports. All it allocates belongs to `owner` of the
-     * heap. On success *out_instance is the kind's; on failure nothing stays.
+     * Binds a loaded program: `symbols` finds the module's own exports. All it allocates belongs to
+     * `owner` of the heap. On success *out_instance is the kind's; on failure nothing stays.
      */
-    enum c7x_status (*bind)(const struct c7x_symbol_source *symbols, uint32_t owner, void **out_instance,
-                            struct c7x_module_io *out_io, struct c7x_error *error);
+    enum c7x_status (*bind)(const struct c7x_symbol_source *symbols, uint32_t owner,
+                            void **out_instance, struct c7x_module_io *out_io,
+                            struct c7x_error *error);
     enum c7x_status (*infer)(void *instance, const struct c7x_infer *infer,
                              struct c7x_infer_result *out_result, struct c7x_error *error);
-    /* Runs the module's clean-up hooks and lets go of all that bind and infer made, before the segments go. */
+    /*
+     * Runs the module's clean-up hooks and lets go of all that bind and infer made, before the
+     * segments go. An infer that was begun and never returned (its job was ended) makes the
+     * instance faulty: infer then answers C7X_FAULTED, and unbind runs no hooks.
+     */
     void (*unbind)(void *instance);
 };
 

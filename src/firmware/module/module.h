@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Modules: load, find, call, unload; the owner of all that a loaded module holds. A module is a program (text,
- * read-only data, weights in place) and an instance (data, bss, what the kind keeps for it). What a module can do is
- * the business of its kind (kind.h); this folder knows bytes, symbols, handles and owners.
+ * Modules: load, find, call, unload; the owner of all that a loaded module holds. A module is a
+ * program (text, read-only data, weights in place) and an instance (data, bss, what the kind keeps
+ * for it). What a module can do is the business of its kind (kind.h); this folder knows bytes,
+ * symbols, handles and owners.
  *
  * station: ... target > [module] > tvm ...
  */
@@ -23,7 +24,7 @@ struct c7x_module_table;
 #define C7X_MODULE_SESSION_DEVICE 0u
 
 struct c7x_module_config {
-    struct c7x_heap *heap;                 /* segments and everything else that a module holds */
+    struct c7x_heap *heap;                   /* segments and everything else that a module holds */
     const struct c7x_symbol_source *exports; /* what modules may import */
     const struct c7x_module_kind_ops *kind;
 };
@@ -34,35 +35,39 @@ enum c7x_status c7x_module_table_create(const struct c7x_module_config *config,
 void c7x_module_table_destroy(struct c7x_module_table *table);
 
 struct c7x_module_load {
-    const uint8_t *bytes; /* the staged file; pinned by the caller until `release_bytes` is called */
+    const uint8_t
+        *bytes; /* the staged file; pinned by the caller until `release_bytes` is called */
     uint64_t size;
     c7x_dsp_addr address; /* where it is staged */
     uint32_t session;     /* owner, or C7X_MODULE_SESSION_DEVICE for KEEP */
-    bool copy_read_only;  /* the staged bytes will not stay: copy what would be used in place (KEEP, and 3.0) */
-    /* Called once, when nothing of the staged bytes is used any more: at once when all was copied, else at unload,
-     * and on failure before load returns. */
+    bool copy_read_only;  /* the staged bytes will not stay: copy what would be used in place (KEEP,
+                             and 3.0) */
+    /* Called once, when nothing of the staged bytes is used any more: at once when all was copied,
+     * else at unload, and on failure before load returns. */
     void (*release_bytes)(void *context, c7x_dsp_addr address);
     void *release_context;
 };
 
 /*
- * Loads a module and binds it to its kind. On failure nothing stays allocated and the staged bytes are unchanged.
- * Statuses: C7X_LOAD malformed or unfit file, C7X_SYMBOL missing import or entry, C7X_WEIGHTS, C7X_NOMEM, C7X_BUSY when
- * the table is full. Handles are index + generation, never 0.
+ * Loads a module and binds it to its kind. On failure nothing stays allocated and the staged bytes
+ * are unchanged. Statuses: C7X_LOAD malformed or unfit file, C7X_SYMBOL missing import or entry,
+ * C7X_WEIGHTS, C7X_NOMEM, C7X_BUSY when the table is full. Handles are index + generation, never 0.
  */
 enum c7x_status c7x_module_load(struct c7x_module_table *table, const struct c7x_module_load *load,
                                 uint32_t *out_handle, struct c7x_module_io *out_io,
                                 struct c7x_error *error) C7X_NODISCARD;
 
 /*
- * Calls the module's entry as its kind does. The module must belong to the session or to the device.
- * Statuses: C7X_HANDLE, and what the kind answers. Calls of one table never overlap (a core runs one job at a time).
+ * Calls the module's entry as its kind does. The module must belong to the session or to the
+ * device. Statuses: C7X_HANDLE, and what the kind answers. Calls of one table never overlap (a core
+ * runs one job at a time).
  */
 enum c7x_status c7x_module_infer(struct c7x_module_table *table, uint32_t session, uint32_t handle,
                                  const struct c7x_infer *infer, struct c7x_infer_result *out_result,
                                  struct c7x_error *error) C7X_NODISCARD;
 
-/* Unloads in the order of the spec (kind's hooks first, segments last). C7X_HANDLE: says whether it was ever loaded. */
+/* Unloads in the order of the spec (kind's hooks first, segments last). C7X_HANDLE: says whether it
+ * was ever loaded. */
 enum c7x_status c7x_module_unload(struct c7x_module_table *table, uint32_t session, uint32_t handle,
                                   struct c7x_error *error) C7X_NODISCARD;
 /* Unloads all modules of a session that has ended. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * printf of modules into shared memory. The buffer (spec, "Shared Memory Printf"): u32 magic 0x50524E54, u32 bytes
- * written, u32 text bytes that fit (size - 16), u32 bytes lost, text.
+ * printf of modules into shared memory. The buffer (spec, "Shared Memory Printf"): u32 magic
+ * 0x50524E54, u32 bytes written, u32 text bytes that fit (size - 16), u32 bytes lost, text.
  *
- * A job that may print selects its client's buffer before the call and takes the byte count after it; only the job
- * that runs on the core writes.
+ * A job that may print selects its client's buffer before the call and takes the byte count after
+ * it. The selection belongs to the task, so a job that is pre-empted keeps its own. The host may
+ * write anything into the buffer at any time: nothing is ever read back from it.
  */
 #ifndef C7X_FIRMWARE_PRINTF_PRINTF_H
 #define C7X_FIRMWARE_PRINTF_PRINTF_H
@@ -33,10 +34,11 @@ void c7x_printf_reset(struct c7x_printf *self);
 /* Ends a request: writes the header back to memory and returns the bytes of text. */
 uint32_t c7x_printf_finish(struct c7x_printf *self);
 
-/* Whose text the functions below write; NULL: dropped (returns -1). Set by the job that runs on the core. */
+/* Whose text the functions below write, from this task; NULL: dropped (they return -1). */
 void c7x_printf_select(struct c7x_printf *self);
 
-/* What modules import as printf, vprintf, puts and fputs. Text that does not fit is cut and counted as lost. */
+/* What modules import as printf, vprintf, puts and fputs. Text that does not fit is cut and counted
+ * as lost. */
 int c7x_shm_printf(const char *format, ...) C7X_PRINTF(1, 2);
 int c7x_shm_vprintf(const char *format, va_list arguments) C7X_PRINTF(1, 0);
 int c7x_shm_puts(const char *text);

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "firmware/printf/printf.h"
+
+#include "os/os.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Text of one call up to this length keeps every byte that fits; longer text is formatted in place.
+ */
+#define SCRATCH_BYTES 512
+
+static _Thread_local struct c7x_printf *selected;
+
+static void put_word(struct c7x_printf *self, size_t offset, uint32_t value)
+{
+    memcpy(self->buffer + offset, &value, sizeof(value));
+}
+
+/* All four words, since the host may have spoilt any of them. */
+static void write_header(struct c7x_printf *self)
+{
+    put_word(self, 0, C7X_PRINTF_MAGIC);
+    put_word(self, 4, self->written);
+    put_word(self, 8, self->text_size);
+    put_word(self, 12, self->lost);
+}
+
+void c7x_printf_bind(struct c7x_printf *self, void *buffer, size_t size)
+{
+    uint64_t text_size = size - C7X_PRINTF_HEADER_BYTES;
+    *self = (struct c7x_printf){.buffer = buffer};
+    self->text_size = text_size > UINT32_MAX ? UINT32_MAX : (uint32_t)text_size;
+    write_header(self);
+    c7x_os_cache_writeback(self->buffer, C7X_PRINTF_HEADER_BYTES);
+}
+
+void c7x_printf_reset(struct c7x_printf *self)
+{
+    self->written = 0;
+    self->lost = 0;
+    if (self->buffer != NULL)
+        write_header(self);
+}
+
+uint32_t c7x_printf_finish(struct c7x_printf *self)
+{
+    if (self->buffer == NULL)
+        return 0;
+    write_header(self);
+    c7x_os_cache_writeback(self->buffer, (size_t)C7X_PRINTF_HEADER_BYTES + self->written);
+    return self->written;
+}
+
+void c7x_printf_select(struct c7x_printf *self)
+{
+    selected = self;
+}
+
+static uint32_t room_of(const struct c7x_printf *self)
+{
+    return self->text_size - self->written;
+}
+
+static void count_lost(struct c7x_printf *self, size_t count)
+{
+    self->lost = count > UINT32_MAX - self->lost ? UINT32_MAX : self->lost + (uint32_t)count;
+}
+
+static void append(struct c7x_printf *self, const char *text, size_t length)
+{
+    size_t fits = length < room_of(self) ? length : room_of(self);
+    if (fits != 0)
+        memcpy(self->buffer + C7X_PRINTF_HEADER_BYTES + self->written, text, fits);
+    self->written += (uint32_t)fits;
+    count_lost(self, length - fits);
+}
+
+static void append_in_place(struct c7x_printf *self, size_t length, const char *format,
+                            va_list arguments) C7X_PRINTF(3, 0);
+
+/* Text too long for the scratch: the terminating NUL takes one byte of the room. */
+static void append_in_place(struct c7x_printf *self, size_t length, const char *format,
+                            va_list arguments)
+{
+    size_t room = room_of(self);
+    size_t fits = 0;
+    if (room > 1) {
+        fits = length < room - 1 ? length : room - 1;
+        (void)vsnprintf((char *)self->buffer + C7X_PRINTF_HEADER_BYTES + self->written, room,
+                        format, arguments);
+    }
+    self->written += (uint32_t)fits;
+    count_lost(self, length - fits);
+}
+
+int c7x_shm_vprintf(const char *format, va_list arguments)
+{
+    struct c7x_printf *self = selected;
+    char scratch[SCRATCH_BYTES];
+    va_list again;
+    int length;
+    if (self == NULL || self->buffer == NULL)
+        return -1;
+    va_copy(again, arguments);
+    length = vsnprintf(scratch, sizeof(scratch), format, arguments);
+    if (length >= 0 && (size_t)length < sizeof(scratch))
+        append(self, scratch, (size_t)length);
+    else if (length >= 0)
+        append_in_place(self, (size_t)length, format, again);
+    va_end(again);
+    return length;
+}
+
+int c7x_shm_printf(const char *format, ...)
+{
+    va_list arguments;
+    int length;
+    va_start(arguments, format);
+    length = c7x_shm_vprintf(format, arguments);
+    va_end(arguments);
+    return length;
+}
+
+int c7x_shm_puts(const char *text)
+{
+    int result = c7x_shm_fputs(text, NULL);
+    if (result >= 0)
+        append(selected, "\n", 1);
+    return result;
+}
+
+int c7x_shm_fputs(const char *text, void *stream)
+{
+    (void)stream;
+    if (selected == NULL || selected->buffer == NULL)
+        return -1;
+    append(selected, text, strlen(text));
+    return 0;
+}

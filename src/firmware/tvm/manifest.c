@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "firmware/tvm/manifest.h"
+
+#include "base/checked.h"
+#include "c7x_module.h"
+#include "firmware/loader/arch/arch.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define FEATURE_BYTES 32u
+
+const uint8_t *c7x_symbol_bytes(const struct c7x_symbol_source *symbols, const char *start_name,
+                                const char *size_name, uint64_t *out_size)
+{
+    const uint8_t *start = symbols->find(symbols, start_name);
+    const void *size_word = symbols->find(symbols, size_name);
+    uint32_t size;
+    if (start == NULL || size_word == NULL || symbols->extent(symbols, size_word) < sizeof(size))
+        return NULL;
+    memcpy(&size, size_word, sizeof(size));
+    if (size > symbols->extent(symbols, start))
+        return NULL;
+    *out_size = size;
+    return start;
+}
+
+struct c7x_module_io c7x_io_meta_read(const struct c7x_symbol_source *symbols)
+{
+    struct c7x_module_io io = {0};
+    struct c7x_io_meta meta;
+    const void *bytes = symbols->find(symbols, "_binary_tvm_dsp_io_meta_start");
+    if (bytes == NULL || symbols->extent(symbols, bytes) < sizeof(meta))
+        return io;
+    memcpy(&meta, bytes, sizeof(meta));
+    if (meta.magic != C7X_IO_META_MAGIC || meta.version != C7X_IO_META_VERSION)
+        return io;
+    io.input_bytes = meta.input_bytes;
+    io.output_bytes = meta.output_bytes;
+    io.input_count = meta.num_inputs;
+    io.output_count = meta.num_outputs;
+    io.flags = meta.flags;
+    return io;
+}
+
+static enum c7x_status refuse(struct c7x_error *error, const char *why)
+{
+    return c7x_error_set(error, C7X_LOAD, "tvm", "manifest: %s", why);
+}
+
+/* The next word of a list, cut to the buffer; false past the last. */
+static bool next_word(const uint8_t **at, const uint8_t *end, char word[FEATURE_BYTES])
+{
+    size_t length = 0;
+    while (*at < end && (**at == ' ' || **at == '\0'))
+        (*at)++;
+    for (; *at < end && **at != ' ' && **at != '\0'; (*at)++) {
+        if (length < FEATURE_BYTES - 1)
+            word[length++] = (char)**at;
+    }
+    word[length] = '\0';
+    return length != 0;
+}
+
+static void list_own_features(struct c7x_error *error)
+{
+    const struct c7x_arch *arch = c7x_arch_native();
+    const char *name;
+    for (size_t i = 0; (name = arch->feature_name(i)) != NULL; i++) {
+        if (arch->has_feature(name))
+            c7x_error_append(error, " %s", name);
+    }
+}
+
+static enum c7x_status check_features(const uint8_t *list, uint64_t size, struct c7x_error *error)
+{
+    const uint8_t *at = list;
+    char word[FEATURE_BYTES];
+    bool lacking = false;
+    while (next_word(&at, list + size, word)) {
+        if (c7x_arch_native()->has_feature(word))
+            continue;
+        if (!lacking)
+            (void)c7x_error_set(error, C7X_LOAD, "tvm",
+                                "built for a processor with %.*s; lacking:", (int)size,
+                                (const char *)list);
+        lacking = true;
+        c7x_error_append(error, " %s", word);
+    }
+    if (!lacking)
+        return C7X_OK;
+    c7x_error_append(error, "; this processor has:");
+    list_own_features(error);
+    return C7X_LOAD;
+}
+
+static enum c7x_status read_u64(const uint8_t *payload, uint64_t size, uint64_t *out,
+                                struct c7x_error *error)
+{
+    if (size != sizeof(*out))
+        return refuse(error, "a size record is not 8 bytes");
+    memcpy(out, payload, sizeof(*out));
+    return C7X_OK;
+}
+
+static enum c7x_status read_input(const uint8_t *payload, uint64_t size,
+                                  struct c7x_manifest_io *out, struct c7x_error *error)
+{
+    struct c7x_manifest_tensor head;
+    uint64_t name_at;
+    uint64_t name_size;
+    if (size < sizeof(head))
+        return refuse(error, "an input record is too short");
+    memcpy(&head, payload, sizeof(head));
+    if (head.ndim > C7X_MANIFEST_RANK_MAX)
+        return refuse(error, "an input has more than 8 dimensions");
+    name_at = sizeof(head) + head.ndim * sizeof(int64_t);
+    if (name_at > size)
+        return refuse(error, "the shape of an input passes the end of its record");
+    memset(out, 0, sizeof(*out));
+    out->dtype_code = head.dtype_code;
+    out->dtype_bits = head.dtype_bits;
+    out->ndim = (int32_t)head.ndim;
+    memcpy(out->shape, payload + sizeof(head), head.ndim * sizeof(int64_t));
+    name_size = size - name_at < sizeof(out->name) - 1 ? size - name_at : sizeof(out->name) - 1;
+    memcpy(out->name, payload + name_at, (size_t)name_size);
+    return C7X_OK;
+}
+
+static enum c7x_status read_record(const struct c7x_manifest_record *record, const uint8_t *payload,
+                                   struct c7x_manifest *manifest, struct c7x_error *error)
+{
+    switch (record->tag) {
+    case C7X_MANIFEST_CPU_FEATURES:
+        return check_features(payload, record->payload_bytes, error);
+    case C7X_MANIFEST_WORKSPACE_BYTES:
+        return read_u64(payload, record->payload_bytes, &manifest->workspace_bytes, error);
+    case C7X_MANIFEST_L2_BYTES:
+        return read_u64(payload, record->payload_bytes, &manifest->l2_bytes, error);
+    case C7X_MANIFEST_FAST_BYTES:
+        return read_u64(payload, record->payload_bytes, &manifest->fast_bytes, error);
+    case C7X_MANIFEST_INPUT:
+        if (manifest->input_count == C7X_INFER_INPUTS_MAX)
+            return refuse(error, "more than 128 inputs");
+        return read_input(payload, record->payload_bytes,
+                          &manifest->inputs[manifest->input_count++], error);
+    default:
+        return C7X_OK;
+    }
+}
+
+static enum c7x_status read_records(const uint8_t *bytes, uint64_t size,
+                                    const struct c7x_manifest_header *header,
+                                    struct c7x_manifest *manifest, struct c7x_error *error)
+{
+    uint64_t at = sizeof(*header);
+    for (uint32_t i = 0; i < header->record_count; i++) {
+        struct c7x_manifest_record record;
+        if (!c7x_range_inside(at, sizeof(record), 0, size))
+            return refuse(error, "a record passes its end");
+        memcpy(&record, bytes + at, sizeof(record));
+        at += sizeof(record);
+        if (!c7x_range_inside(at, record.payload_bytes, 0, size))
+            return refuse(error, "the payload of a record passes its end");
+        C7X_RETURN_IF_ERROR(read_record(&record, bytes + at, manifest, error));
+        at += c7x_round_up(record.payload_bytes, 8);
+    }
+    return C7X_OK;
+}
+
+static enum c7x_status read_header(const uint8_t *bytes, uint64_t size,
+                                   struct c7x_manifest_header *out, struct c7x_error *error)
+{
+    if (size < sizeof(*out))
+        return refuse(error, "shorter than its header");
+    memcpy(out, bytes, sizeof(*out));
+    if (out->magic != C7X_MANIFEST_MAGIC)
+        return refuse(error, "bad magic");
+    if (out->major != C7X_MANIFEST_MAJOR)
+        return c7x_error_set(error, C7X_LOAD, "tvm",
+                             "manifest: version %u.%u; this firmware reads version %u", out->major,
+                             out->minor, C7X_MANIFEST_MAJOR);
+    if (out->total_bytes > size)
+        return refuse(error, "longer than its bytes");
+    return C7X_OK;
+}
+
+enum c7x_status c7x_manifest_read(const struct c7x_symbol_source *symbols, struct c7x_heap *heap,
+                                  uint32_t owner, struct c7x_manifest *out, struct c7x_error *error)
+{
+    struct c7x_manifest manifest = {.present = true};
+    struct c7x_manifest_header header;
+    size_t input_bytes = C7X_INFER_INPUTS_MAX * sizeof(*manifest.inputs);
+    uint64_t size;
+    enum c7x_status status;
+    const uint8_t *bytes =
+        c7x_symbol_bytes(symbols, "_binary_c7x_manifest_start", "_binary_c7x_manifest_size", &size);
+    if (bytes == NULL) {
+        *out = (struct c7x_manifest){0};
+        return C7X_OK;
+    }
+    C7X_RETURN_IF_ERROR(read_header(bytes, size, &header, error));
+    manifest.inputs = c7x_heap_alloc(heap, owner, input_bytes, 0);
+    if (manifest.inputs == NULL)
+        return c7x_error_set_oom(error, "tvm", c7x_heap_oom(heap, input_bytes), "manifest");
+    status = read_records(bytes, header.total_bytes, &header, &manifest, error);
+    if (status != C7X_OK) {
+        c7x_heap_free(heap, manifest.inputs);
+        return status;
+    }
+    *out = manifest;
+    return C7X_OK;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a module says about itself: the manifest and io_meta (docs/modules.md). */
+#ifndef C7X_FIRMWARE_TVM_MANIFEST_H
+#define C7X_FIRMWARE_TVM_MANIFEST_H
+
+#include "firmware/memory/heap.h"
+#include "firmware/module/kind.h"
+
+#define C7X_MANIFEST_NAME_BYTES 64u
+#define C7X_MANIFEST_RANK_MAX 8
+
+struct c7x_manifest_io {
+    uint8_t dtype_code;
+    uint8_t dtype_bits;
+    int32_t ndim;
+    int64_t shape[C7X_MANIFEST_RANK_MAX]; /* negative: any */
+    char name[C7X_MANIFEST_NAME_BYTES];   /* cut if longer */
+};
+
+struct c7x_manifest {
+    bool present;
+    uint64_t workspace_bytes;
+    uint64_t l2_bytes;
+    uint64_t fast_bytes;
+    uint32_t input_count;
+    struct c7x_manifest_io *inputs; /* a block of the heap */
+};
+
+/*
+ * Reads the manifest among a module's symbols; none is legal. C7X_LOAD: malformed, of another major
+ * version, or the processor lacks features that the code needs (both lists are in the text).
+ * C7X_NOMEM.
+ */
+enum c7x_status c7x_manifest_read(const struct c7x_symbol_source *symbols, struct c7x_heap *heap,
+                                  uint32_t owner, struct c7x_manifest *out,
+                                  struct c7x_error *error) C7X_NODISCARD;
+
+/* The declared sizes; all zero when there are none, or of another version. */
+struct c7x_module_io c7x_io_meta_read(const struct c7x_symbol_source *symbols);
+
+/* The bytes of a symbol and its size symbol; NULL without them or when they pass the end of the
+ * segment. */
+const uint8_t *c7x_symbol_bytes(const struct c7x_symbol_source *symbols, const char *start_name,
+                                const char *size_name, uint64_t *out_size);
+
+#endif

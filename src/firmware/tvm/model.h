@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Constants that came by MODEL_LOAD, for modules without weights of their own. */
+#ifndef C7X_FIRMWARE_TVM_MODEL_H
+#define C7X_FIRMWARE_TVM_MODEL_H
+
+#include "base/status.h"
+#include "firmware/memory/memory.h"
+#include "firmware/tvm/constants.h"
+
+#include <stdbool.h>
+
+#define C7X_TVM_MODEL_COUNT_MAX 1024u
+
+struct c7x_tvm_model_load {
+    const uint8_t
+        *bytes; /* the staged blob; pinned by the caller until `release_bytes` is called */
+    uint64_t size;
+    c7x_dsp_addr address; /* where it is staged */
+    uint32_t session;     /* owner; 0: the device, for all */
+    bool copy_bytes;      /* the staged bytes will not stay: copy them to the heap (3.0) */
+    /* Called once, as for modules: at once when copied, at unload otherwise, and on failure. May be
+     * NULL. */
+    void (*release_bytes)(void *context, c7x_dsp_addr address);
+    void *release_context;
+};
+
+/* C7X_WEIGHTS, C7X_NOMEM, C7X_BUSY when the table is full. Ids are index + generation, never 0. */
+enum c7x_status c7x_tvm_model_load(const struct c7x_tvm_model_load *load, uint32_t *out_id,
+                                   uint32_t *out_constant_count,
+                                   struct c7x_error *error) C7X_NODISCARD;
+
+/* C7X_HANDLE: unknown to the session. A model in use by a call stays until that has ended. */
+enum c7x_status c7x_tvm_model_unload(uint32_t session, uint32_t id,
+                                     struct c7x_error *error) C7X_NODISCARD;
+void c7x_tvm_model_unload_session(uint32_t session);
+void c7x_tvm_model_unload_all(void);
+
+uint32_t c7x_tvm_model_count(void);
+
+/* The constants, which stay until c7x_tvm_model_unpin(). C7X_HANDLE. */
+enum c7x_status c7x_tvm_model_pin(uint32_t session, uint32_t id,
+                                  const struct c7x_constants **out_constants,
+                                  struct c7x_error *error) C7X_NODISCARD;
+void c7x_tvm_model_unpin(uint32_t id);
+
+#endif

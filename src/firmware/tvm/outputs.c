@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "firmware/tvm/outputs.h"
+
+#include "base/checked.h"
+#include "firmware/tvm/tvm_impl.h"
+#include "os/os.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Outputs stand 64-aligned in the window. */
+#define STEP 64u
+
+static const uint8_t *data_of(const DLTensor *tensor)
+{
+    return tensor->data == NULL ? NULL : (const uint8_t *)tensor->data + tensor->byte_offset;
+}
+
+static bool is_compact(const DLTensor *tensor)
+{
+    int64_t expected = 1;
+    if (tensor->strides == NULL)
+        return true;
+    for (int32_t i = tensor->ndim - 1; i >= 0; i--) {
+        if (tensor->shape[i] != 1 && tensor->strides[i] != expected)
+            return false;
+        expected *= tensor->shape[i];
+    }
+    return true;
+}
+
+static enum c7x_status refuse(struct c7x_error *error, uint32_t index, const char *why)
+{
+    return c7x_error_set(error, C7X_TENSOR, "tvm", "output %" PRIu32 ": %s", index, why);
+}
+
+static enum c7x_status describe(const DLTensor *tensor, uint32_t index, struct c7x_tensor *out,
+                                struct c7x_error *error)
+{
+    if (tensor->ndim < 0 || tensor->ndim > C7X_INFER_RANK_MAX)
+        return refuse(error, index, "more dimensions than a descriptor holds");
+    memset(out, 0, sizeof(*out));
+    if (!c7x_tvm_tensor_bytes(tensor->shape, tensor->ndim, tensor->dtype.bits, 1, &out->data_size))
+        return refuse(error, index, "negative or too large shape");
+    if (!is_compact(tensor))
+        return refuse(error, index, "not compact");
+    if (data_of(tensor) == NULL && out->data_size != 0)
+        return refuse(error, index, "no data");
+    out->ndim = tensor->ndim;
+    out->dtype_code = tensor->dtype.code;
+    out->dtype_bits = tensor->dtype.bits;
+    out->tuple_index = (int32_t)index;
+    for (int32_t i = 0; i < tensor->ndim; i++)
+        out->shape[i] = tensor->shape[i];
+    return C7X_OK;
+}
+
+/* The outputs' tensors, in order, and their places in the tuple. */
+struct list {
+    uint32_t count;
+    const DLTensor *tensors[C7X_INFER_OUTPUTS_MAX];
+    uint32_t indexes[C7X_INFER_OUTPUTS_MAX];
+};
+
+static void add(struct list *list, const TVMFFIAny *value, uint32_t index)
+{
+    const TVMDSPTensor *tensor = value->v_ptr;
+    if (value->type_index != kTVMFFITensor || tensor == NULL)
+        return;
+    list->tensors[list->count] = &tensor->dl_tensor;
+    list->indexes[list->count++] = index;
+}
+
+static enum c7x_status collect(const TVMFFIAny *output, struct list *list, struct c7x_error *error)
+{
+    const TVMDSPArray *array = output->v_ptr;
+    list->count = 0;
+    add(list, output, 0);
+    if (output->type_index != kTVMFFIArray || array == NULL)
+        return C7X_OK;
+    if (array->size < 0 || array->size > C7X_ARRAY_SIZE_MAX)
+        return c7x_error_set(error, C7X_TENSOR, "tvm", "a tuple of %" PRId32 " outputs",
+                             array->size);
+    for (int32_t i = 0; i < array->size; i++)
+        add(list, &array->elements[i], (uint32_t)i);
+    return C7X_OK;
+}
+
+/* Offsets of all outputs, and the bytes that they need with the descriptors, if those stand in the
+ * window too. */
+static enum c7x_status measure(const struct list *list, struct c7x_infer_result *result,
+                               uint64_t *offsets, uint64_t *out_need, struct c7x_error *error)
+{
+    uint64_t end = 0;
+    *out_need = 0;
+    for (uint32_t i = 0; i < list->count; i++) {
+        C7X_RETURN_IF_ERROR(
+            describe(list->tensors[i], list->indexes[i], &result->outputs[i], error));
+        offsets[i] = end;
+        if (!c7x_add_size(end, result->outputs[i].data_size, out_need) ||
+            !c7x_align_size(*out_need, STEP, &end))
+            return refuse(error, list->indexes[i], "too large");
+    }
+    result->output_count = list->count;
+    result->result_used = end;
+    if (list->count > C7X_INFER_OUTPUTS_INLINE_MAX)
+        *out_need = end + (uint64_t)list->count * C7X_INFER_DESCRIPTOR_BYTES;
+    return C7X_OK;
+}
+
+static void place(const DLTensor *tensor, const struct c7x_infer *infer, uint64_t offset,
+                  struct c7x_tensor *out)
+{
+    const uint8_t *data = data_of(tensor);
+    uint64_t distance = (uint64_t)((uintptr_t)data - (uintptr_t)infer->result);
+    if (data == NULL || !c7x_range_inside(distance, out->data_size, 0, infer->result_size)) {
+        distance = offset;
+        if (out->data_size != 0)
+            memmove(infer->result + offset, data, (size_t)out->data_size);
+    }
+    out->address = infer->result_address + distance;
+    if (infer->result == NULL)
+        return;
+    out->data = infer->result + distance;
+    c7x_os_cache_writeback(out->data, (size_t)out->data_size);
+}
+
+enum c7x_status c7x_tvm_place_outputs(const TVMFFIAny *output, const struct c7x_infer *infer,
+                                      struct c7x_infer_result *out_result, struct c7x_error *error)
+{
+    struct list list;
+    uint64_t offsets[C7X_INFER_OUTPUTS_MAX];
+    uint64_t need;
+    C7X_RETURN_IF_ERROR(collect(output, &list, error));
+    C7X_RETURN_IF_ERROR(measure(&list, out_result, offsets, &need, error));
+    if (need > infer->result_size) {
+        enum c7x_status status =
+            c7x_error_set(error, C7X_SIZE, "tvm",
+                          "the outputs need %" PRIu64 " bytes; the output window has %" PRIu64,
+                          need, infer->result_size);
+        if (error != NULL)
+            error->required = need;
+        return status;
+    }
+    for (uint32_t i = 0; i < list.count; i++)
+        place(list.tensors[i], infer, offsets[i], &out_result->outputs[i]);
+    return C7X_OK;
+}

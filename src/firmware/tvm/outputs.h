@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Moves the result of an entry into the client's output window. */
+#ifndef C7X_FIRMWARE_TVM_OUTPUTS_H
+#define C7X_FIRMWARE_TVM_OUTPUTS_H
+
+#include "c7x_module.h"
+#include "firmware/module/kind.h"
+
+/*
+ * `output` is one tensor or an array of tensors (other elements are skipped); anything else means
+ * no outputs. Tensors follow each other in steps rounded up to 64 bytes; one that lies in the
+ * window already stays where it is.
+ *
+ * C7X_SIZE: error->required is what all of them need. C7X_TENSOR: one cannot be described to the
+ * client.
+ */
+enum c7x_status c7x_tvm_place_outputs(const TVMFFIAny *output, const struct c7x_infer *infer,
+                                      struct c7x_infer_result *out_result,
+                                      struct c7x_error *error) C7X_NODISCARD;
+
+#endif

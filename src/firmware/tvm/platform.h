@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stands behind names of the C library that modules import, where libc's own must not: module
+ * memory belongs to the instance, and abort ends the call, not the firmware. The other imports have
+ * their prototypes in c7x_module.h.
+ */
+#ifndef C7X_FIRMWARE_TVM_PLATFORM_H
+#define C7X_FIRMWARE_TVM_PLATFORM_H
+
+#include <stddef.h>
+
+void *c7x_module_malloc(size_t size);
+void *c7x_module_calloc(size_t count, size_t size);
+void *c7x_module_memalign(size_t alignment, size_t size);
+void c7x_module_free(void *block);
+_Noreturn void c7x_module_abort(void);
+int c7x_module_fflush(void *stream);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this folder share. */
+#ifndef C7X_FIRMWARE_TVM_TVM_IMPL_H
+#define C7X_FIRMWARE_TVM_TVM_IMPL_H
+
+#include "c7x_module.h"
+#include "firmware/tvm/tvm.h"
+
+#include <setjmp.h>
+#include <stdbool.h>
+
+/* Return code of the entry and of packed functions. */
+#define C7X_TVM_OUT_OF_MEMORY (-3)
+
+#define C7X_TVM_SYMBOL_COUNT_MAX 128u
+
+struct c7x_tvm_symbol {
+    const char *name; /* the module's */
+    void *address;
+};
+
+/* What the imports of the module that is being called work on: one for each instance. */
+struct c7x_tvm_context {
+    uint32_t owner; /* of its blocks in the heap, and in the fast pool */
+    uint32_t fast_owner;
+    TVMFFIAny *registers;
+    int32_t register_count;
+    TVMFFIAny *constants;
+    int32_t constant_count;
+    bool out_of_memory;
+    struct c7x_oom oom; /* of the first request that failed in this call */
+    int32_t section_depth;
+    jmp_buf *abort_point;           /* where abort() goes; NULL outside a call */
+    struct c7x_tvm_symbol *symbols; /* TVMBackendRegisterSystemLibSymbol; NULL until the first */
+    uint32_t symbol_count;
+};
+
+/* ---- tvm.c ---- */
+
+extern struct c7x_tvm_config c7x_tvm;
+
+/* The context of this task, NULL outside a call. It belongs to the task so that a pre-empted job
+ * keeps its own. */
+struct c7x_tvm_context *c7x_tvm_context(void);
+void c7x_tvm_context_set(struct c7x_tvm_context *context);
+
+/* Critical sections nest; both do nothing outside a call. enter returns the depth before it. */
+int32_t c7x_tvm_section_enter(void);
+void c7x_tvm_section_leave(int32_t depth);
+
+/* Memory of the current context; alignment 0 is the heap's. NULL outside a call. Main-pool failures
+ * are recorded. */
+void *c7x_tvm_alloc(size_t size, size_t alignment, int pool);
+void c7x_tvm_free(void *block);
+
+/* ---- objects.c ---- */
+
+/* Bytes of a compact tensor; false if a dimension is negative or the product overflows. */
+bool c7x_tvm_tensor_bytes(const int64_t *shape, int32_t ndim, unsigned bits, unsigned lanes,
+                          uint64_t *out_bytes);
+/* A tensor object without data; takes no reference. NULL when out of memory or the rank is not 0
+ * to 16. */
+TVMDSPTensor *c7x_tvm_tensor_new(const int64_t *shape, int32_t ndim, DLDataType dtype);
+
+#endif
