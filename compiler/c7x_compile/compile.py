@@ -90,6 +90,16 @@ def compile_model(path, options, progress):
     return Result(specialised, inputs, outputs)
 
 
+def is_current(module, model):
+    """Whether a module file is newer than its model and everything that decides the compiler's output."""
+    module, here = Path(module), Path(__file__).parent
+    if not module.exists():
+        return False
+    sources = [Path(model), *here.glob("**/*.py"), *here.glob("data/*"), here / "exports.txt"]
+    made = module.stat().st_mtime_ns
+    return all(source.stat().st_mtime_ns < made for source in sources)
+
+
 def _write_parts(folder, target, emitted, manifest):
     alignment = _NATIVE_ALIGNMENT if target.is_native else _C7X_ALIGNMENT
     (folder / "lib0.c").write_text(emitted.source)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiles the real models and compares them with onnxruntime on the emulated device.
+
+Prints one line per model, NAME SEEDS MAX_ERROR PASS|FAIL, and exits 1 on any FAIL.
+"""
+
+import argparse
+import subprocess
+import sys
+
+from c7x_compile import check, onnx_model
+from c7x_compile.errors import CompileError
+from models import MODELS
+
+
+def main():
+    args = _parse()
+    chosen = [m for m in MODELS if (m.quick if args.quick else not args.names or m.name in args.names)]
+    passed = failed = 0
+    for model in chosen:
+        errors = _errors(model, args.seeds)
+        good = sum(error <= check.ERROR_LIMIT for error in errors)
+        passed += good
+        failed += args.seeds - good
+        verdict = "PASS" if good == args.seeds else "FAIL"
+        print(f"{model.name} {args.seeds} {max(errors):.2e} {verdict}", flush=True)
+    if args.count:
+        print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+def _parse():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="models to run; all when none is given")
+    parser.add_argument("--seeds", type=int, default=3, help="inputs for each model (default 3)")
+    parser.add_argument("--quick", action="store_true", help="the two smallest models only")
+    parser.add_argument("--count", action="store_true", help="end with 'N passed, N failed'")
+    args = parser.parse_args()
+    unknown = set(args.names) - {model.name for model in MODELS}
+    if unknown:
+        parser.error(f"no such model: {', '.join(sorted(unknown))}")
+    if args.seeds < 1:
+        parser.error("--seeds must be at least 1")
+    return args
+
+
+def _errors(model, seeds):
+    """The largest relative error of each seed; inf for a seed whose run failed."""
+    try:
+        model.compile()
+    except (subprocess.CalledProcessError, OSError) as error:
+        print(f"{model.name}: {error}", file=sys.stderr)
+        return [float("inf")] * seeds
+    specialised = model.specialised()
+    session = onnx_model.session(specialised)
+    names = [value.name for value in onnx_model.graph_inputs(specialised)]
+    errors = []
+    for seed in range(seeds):
+        inputs = model.inputs(seed)
+        try:
+            outputs, _ = check.run_module(model.module, [inputs[name] for name in names])
+        except CompileError as error:
+            print(f"{model.name}: seed {seed}: {error}", file=sys.stderr)
+            errors.append(float("inf"))
+            continue
+        errors.append(check.worst_error(outputs, session.run(None, inputs)))
+    return errors
+
+
+if __name__ == "__main__":
+    sys.exit(main())
