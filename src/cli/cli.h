@@ -110,6 +110,8 @@ void cli_print_option_manual(FILE *stream);
 /* ---- help.c ---- */
 
 void cli_print_usage(FILE *stream);
+/* Text as mdoc wants it: short lines, each sentence on a new one. */
+void cli_print_mdoc_text(const char *text, FILE *stream);
 
 /* ---- report.c ---- */
 

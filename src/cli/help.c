@@ -26,6 +26,41 @@ static void print_errors(void)
 #undef PRINT_ERROR
 }
 
+enum { MDOC_LINE_MAX = 78 };
+
+void cli_print_mdoc_text(const char *text, FILE *stream)
+{
+    size_t column = 0;
+    while (*text != '\0') {
+        size_t length = strcspn(text, " ");
+        if (column > 0 && column + 1 + length > MDOC_LINE_MAX) {
+            fputc('\n', stream);
+            column = 0;
+        }
+        if (column == 0 && (*text == '.' || *text == '\'')) /* it would be a macro there */
+            fputs("\\&", stream);
+        fprintf(stream, "%s%.*s", column > 0 ? " " : "", (int)length, text);
+        column += length + (column > 0);
+        if (text[length - 1] == '.' && text[length] == ' ') {
+            fputc('\n', stream);
+            column = 0;
+        }
+        text += length + (text[length] == ' ');
+    }
+    fputc('\n', stream);
+}
+
+static void print_error_manual(FILE *stream)
+{
+    fputs(".Bl -tag -width Ds\n", stream);
+#define PRINT_ERROR(name, code, text, retry, next)                                                 \
+    fprintf(stream, ".It Sy %s Pq %d\n", #name, code);                                             \
+    cli_print_mdoc_text(text "; " next ".", stream);
+    C7X_STATUS_TABLE(PRINT_ERROR)
+#undef PRINT_ERROR
+    fputs(".El\n", stream);
+}
+
 int cli_help(struct cli *cli)
 {
     if (cli->options.positional_count == 0) {
@@ -38,8 +73,10 @@ int cli_help(struct cli *cli)
         cli_print_command_help(command, stdout);
     else if (strcmp(topic, "errors") == 0)
         print_errors();
-    else if (strcmp(topic, "mdoc-options") == 0) /* for the manual page */
+    else if (strcmp(topic, "mdoc-options") == 0) /* these two for the manual page */
         cli_print_option_manual(stdout);
+    else if (strcmp(topic, "mdoc-errors") == 0)
+        print_error_manual(stdout);
     else
         return cli_fail(cli, "usage", "Unknown command: %s; see c7x_compute help", topic);
     return CLI_DONE;

@@ -238,20 +238,13 @@ void cli_print_option_manual(FILE *stream)
     fputs(".Bl -tag -width Ds\n", stream);
     for (int i = 0; i < ROW_COUNT; i++) {
         fputs(".It ", stream);
-        if (rows[i].key < 256)
+        if (rows[i].key < KEY_MODEL)
             fprintf(stream, "Fl %c , ", rows[i].key);
-        fprintf(stream, "Fl Fl %s", rows[i].name);
+        fprintf(stream, "Fl -%s", rows[i].name);
         if (rows[i].argument != NULL)
             fprintf(stream, " Ar %s", rows[i].argument);
         fputc('\n', stream);
-        for (const char *c = rows[i].help; *c != '\0'; c++) {
-            fputc(*c, stream);
-            if (*c == '.' && c[1] == ' ') { /* mdoc wants each sentence on a line of its own */
-                fputc('\n', stream);
-                c++;
-            }
-        }
-        fputc('\n', stream);
+        cli_print_mdoc_text(rows[i].help, stream);
     }
     fputs(".El\n", stream);
 }

@@ -12,9 +12,10 @@
 
 enum { LINE_MAX_LENGTH = 4095, SKIP_SIZE = 1 << 16 };
 
-#define PAYLOAD_MAX ((uint64_t)480 << 20) /* the carve-out's staging area: no input can be larger  \
-                                           */
-#define INTEGER_MAX 9007199254740992.0    /* beyond it a JSON number need not be exact */
+#define PAYLOAD_MAX                                                                                \
+    ((uint64_t)480 << 20)              /* the carve-out's staging area: no input can be larger     \
+                                        */
+#define INTEGER_MAX 9007199254740992.0 /* beyond it a JSON number need not be exact */
 #define BAD_REQUEST "Invalid request format"
 
 struct session {

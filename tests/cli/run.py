@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the command-line tests of this folder, plain text files *.test:
+
+    # comment
+    $ COMMAND          run by sh in a fresh folder of the file; `> ` lines below continue it
+    text               a line that must come out on stdout; the lines are compared in order
+    ? 1                the exit code; without it 0
+    ! REGEX            must be found in a line of stderr
+
+In expected lines <N> stands for digits, <*> for any text, <NAME=N> for digits that later commands find in $NAME, and a
+line <...> for any number of lines. A line that would be taken for something else begins with a backslash.
+Where the command is c7x_compute itself and fails, stderr must hold exactly one line `c7x_compute: STAGE: TEXT`.
+"""
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SECONDS_MAX = 60
+PLACEHOLDER = re.compile(r"<(?:(\w+)=)?N>|<\*>")
+
+
+class Step:
+    def __init__(self, line, command):
+        self.line = line
+        self.command = command
+        self.expected = []
+        self.code = 0
+        self.stderr = []
+
+
+def parse(path):
+    steps = []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if line.startswith("#") or (not steps and not line.startswith("$ ")):
+            continue
+        if line.startswith("$ "):
+            steps.append(Step(number, line[2:]))
+        elif line.startswith("> "):
+            steps[-1].command += "\n" + line[2:]
+        elif line.startswith("? "):
+            steps[-1].code = int(line[2:])
+        elif line.startswith("! "):
+            steps[-1].stderr.append(line[2:])
+        elif line:
+            steps[-1].expected.append(line[1:] if line.startswith("\\") else line)
+    return steps
+
+
+def to_regex(lines):
+    """One regular expression for all expected lines."""
+    out = []
+    for line in lines:
+        if line == "<...>":
+            out.append(r"(?:.*\n)*?")
+            continue
+        at = 0
+        text = ""
+        for found in PLACEHOLDER.finditer(line):
+            text += re.escape(line[at:found.start()])
+            if found.group() == "<*>":
+                text += ".*"
+            else:
+                text += f"(?P<{found.group(1)}>[0-9]+)" if found.group(1) else "[0-9]+"
+            at = found.end()
+        out.append(text + re.escape(line[at:]) + r"\n")
+    return re.compile("".join(out))
+
+
+def execute(command, folder, env):
+    prefix = f'data() {{ "{sys.executable}" "{HERE}/data.py" "$@"; }}\n'
+    return subprocess.run(["sh", "-c", prefix + command], cwd=folder, env=env, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=SECONDS_MAX)
+
+
+def problem_of(step, done, env):
+    """What is wrong with what a step did; None if nothing."""
+    stdout = done.stdout.decode(errors="replace")
+    stderr = done.stderr.decode(errors="replace")
+    if stdout and not stdout.endswith("\n"):
+        stdout += "\n"
+    shown = f"stdout:\n{stdout}stderr:\n{stderr}"
+    if done.returncode != step.code:
+        return f"exit code {done.returncode}, expected {step.code}\n{shown}"
+    found = to_regex(step.expected).fullmatch(stdout)
+    if not found:
+        return "stdout differs, expected:\n" + "\n".join(step.expected) + "\n" + shown
+    env.update(found.groupdict())
+    for pattern in step.stderr:
+        if not re.search(pattern, stderr, re.MULTILINE):
+            return f"stderr lacks {pattern}\n{shown}"
+    reports = re.findall(r"^c7x_compute: ", stderr, re.MULTILINE)
+    if step.command.startswith("c7x_compute ") and step.code != 0 and len(reports) != 1:
+        return f"{len(reports)} reports on stderr, expected 1\n{shown}"
+    return None
+
+
+def run_steps(path, folder, env):
+    steps = parse(path)
+    for step in steps:
+        try:
+            problem = problem_of(step, execute(step.command, folder, env), env)
+        except subprocess.TimeoutExpired:
+            problem = f"still running after {SECONDS_MAX} s"
+        if problem:
+            return f"{path.name}:{step.line}: $ {step.command}\n{problem}"
+    return None if steps else f"{path.name}: no commands"
+
+
+def run_file(path, build):
+    root = Path(tempfile.mkdtemp(prefix="c7x-cli-"))
+    folder = root / "cwd"
+    runtime = root / "run"
+    folder.mkdir()
+    runtime.mkdir(mode=0o700)
+    env = {name: value for name, value in os.environ.items() if not name.startswith("C7X_")}
+    env.update(PATH=f"{build}/bin:{env.get('PATH', '/usr/bin:/bin')}", LC_ALL="C.UTF-8", XDG_RUNTIME_DIR=str(runtime),
+               C7X_EMULATOR=f"{build}/bin/c7x_emulator", C7X_MODULES=f"{build}/tests/modules",
+               C7X_SOURCE=str(HERE.parent.parent))
+    try:
+        problem = run_steps(path, folder, env)
+        execute("c7x_compute emulator stop", folder, env)
+        left = sorted(str(file.relative_to(runtime)) for file in runtime.rglob("*") if not file.is_dir())
+        if not problem and left:
+            problem = f"{path.name}: the emulator left {left}"
+        return problem
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Run the command-line tests.")
+    parser.add_argument("--build", type=Path, default=HERE.parent.parent / "build")
+    parser.add_argument("files", nargs="*", type=Path, help="default: all of this folder")
+    options = parser.parse_args()
+    files = options.files or sorted(HERE.glob("*.test"))
+    failed = 0
+    for path in files:
+        problem = run_file(path, options.build.resolve())
+        failed += problem is not None
+        print(f"{'FAIL' if problem else 'PASS'} cli/{path.name}", flush=True)
+        if problem:
+            print(problem, flush=True)
+    print(f"{len(files) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
