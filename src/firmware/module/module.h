@@ -5,6 +5,10 @@
  * for it). What a module can do is the business of its kind (kind.h); this folder knows bytes,
  * symbols, handles and owners.
  *
+ * A call that was begun and never returned (its job was ended: fault, deadline) leaves the module
+ * faulty: further calls answer C7X_FAULTED, and unload takes its memory back without running its
+ * code.
+ *
  * station: ... target > [module] > tvm ...
  */
 #ifndef C7X_FIRMWARE_MODULE_MODULE_H
@@ -73,6 +77,14 @@ enum c7x_status c7x_module_unload(struct c7x_module_table *table, uint32_t sessi
 /* Unloads all modules of a session that has ended. */
 void c7x_module_unload_session(struct c7x_module_table *table, uint32_t session);
 
+/* Any task. */
 uint32_t c7x_module_count(const struct c7x_module_table *table);
+
+/*
+ * Whether the address lies in a loaded module; if so writes "module 7: name+0x12" into `text`.
+ * Takes no lock and allocates nothing, so a fault handler of the job that runs may call it.
+ */
+bool c7x_module_describe(const struct c7x_module_table *table, const void *address, char *text,
+                         size_t text_size);
 
 #endif

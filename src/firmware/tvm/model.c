@@ -79,7 +79,7 @@ static void clear(struct model *model)
 static enum c7x_status copy_bytes(struct model *model, const struct c7x_tvm_model_load *load,
                                   struct c7x_error *error)
 {
-    if (!load->copy_bytes || load->size > SIZE_MAX)
+    if (!load->copy || load->size > SIZE_MAX)
         return C7X_OK;
     model->copy = c7x_heap_alloc(c7x_tvm.heap, C7X_HEAP_SERVICE, (size_t)load->size, 0);
     if (model->copy == NULL)

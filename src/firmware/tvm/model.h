@@ -17,7 +17,7 @@ struct c7x_tvm_model_load {
     uint64_t size;
     c7x_dsp_addr address; /* where it is staged */
     uint32_t session;     /* owner; 0: the device, for all */
-    bool copy_bytes;      /* the staged bytes will not stay: copy them to the heap (3.0) */
+    bool copy;            /* the staged bytes will not stay: copy them to the heap (3.0) */
     /* Called once, as for modules: at once when copied, at unload otherwise, and on failure. May be
      * NULL. */
     void (*release_bytes)(void *context, c7x_dsp_addr address);

@@ -92,6 +92,32 @@ uint32_t tvm_dsp_get_l2_size(void)
     return c7x_tvm.l2_size;
 }
 
+/* ---- What TIDL's glue expects ---- */
+
+void *g_l1_mem_addr;
+uint32_t g_l1_mem_size;
+void *g_l2_mem_addr;
+uint32_t g_l2_mem_size;
+void *g_l3_mem_addr;
+uint32_t g_l3_mem_size;
+
+void *appMemAlloc(uint32_t heap_id, uint32_t size, uint32_t alignment)
+{
+    void *block = tvm_dsp_alloc(size, alignment, TVMDSP_POOL_MAIN);
+    (void)heap_id;
+    if (block != NULL)
+        memset(block, 0, size);
+    return block;
+}
+
+int32_t appMemFree(uint32_t heap_id, void *block, uint32_t size)
+{
+    (void)heap_id;
+    (void)size;
+    c7x_tvm_free(block);
+    return 0;
+}
+
 /* ---- Cache ---- */
 
 void tvm_dsp_cache_writeback(void *address, size_t size)
@@ -179,6 +205,10 @@ TVMFFIAny *TVMDSPGetAllConstants(int *out_count)
 }
 
 /* ---- Log ---- */
+
+/* Again, for the compiler's check of formats, which c7x_module.h cannot ask every compiler for. */
+void tvm_dsp_log(const char *format, ...) C7X_PRINTF(1, 2);
+void DebugP_log(const char *format, ...) C7X_PRINTF(1, 2);
 
 /* To the client, as printf. */
 void tvm_dsp_log(const char *format, ...)

@@ -8,6 +8,7 @@
 #define C7X_FIRMWARE_TVM_PLATFORM_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 void *c7x_module_malloc(size_t size);
 void *c7x_module_calloc(size_t count, size_t size);
@@ -15,5 +16,16 @@ void *c7x_module_memalign(size_t alignment, size_t size);
 void c7x_module_free(void *block);
 _Noreturn void c7x_module_abort(void);
 int c7x_module_fflush(void *stream);
+
+/* Of TIDL's glue. Only the L2 scratch exists for it here; the other two memories have size 0. */
+extern void *g_l1_mem_addr;
+extern uint32_t g_l1_mem_size;
+extern void *g_l2_mem_addr;
+extern uint32_t g_l2_mem_size;
+extern void *g_l3_mem_addr;
+extern uint32_t g_l3_mem_size;
+/* Zeroed. */
+void *appMemAlloc(uint32_t heap_id, uint32_t size, uint32_t alignment);
+int32_t appMemFree(uint32_t heap_id, void *block, uint32_t size);
 
 #endif

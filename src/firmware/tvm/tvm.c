@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "firmware/tvm/tvm.h"
 
+#include "firmware/tvm/platform.h"
 #include "firmware/tvm/tvm_impl.h"
 
 struct c7x_tvm_config c7x_tvm;
@@ -10,6 +11,8 @@ static _Thread_local struct c7x_tvm_context *current;
 void c7x_tvm_init(const struct c7x_tvm_config *config)
 {
     c7x_tvm = *config;
+    g_l2_mem_addr = config->l2;
+    g_l2_mem_size = config->l2_size;
 }
 
 struct c7x_tvm_context *c7x_tvm_context(void)

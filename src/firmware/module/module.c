@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "firmware/module/module.h"
+
+#include "base/log.h"
+#include "base/trace.h"
+#include "firmware/loader/loader.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+struct c7x_module {
+    uint32_t handle;
+    uint32_t session;
+    uint32_t owner; /* of all blocks that it holds */
+    struct c7x_program *program;
+    void *instance;   /* the kind's; NULL while not bound */
+    bool is_running;  /* still set long after: its call was ended and never returned */
+    bool holds_bytes; /* release_bytes has yet to be called */
+    c7x_dsp_addr address;
+    void (*release_bytes)(void *context, c7x_dsp_addr address);
+    void *release_context;
+};
+
+struct c7x_module_table {
+    struct c7x_module_config config;
+    _Atomic uint32_t count;
+    uint32_t next_index;
+    uint32_t generations[C7X_MODULE_COUNT_MAX]; /* how many modules the slot has held */
+    struct c7x_module *slots[C7X_MODULE_COUNT_MAX];
+};
+
+enum c7x_status c7x_module_table_create(const struct c7x_module_config *config,
+                                        struct c7x_module_table **out_table)
+{
+    struct c7x_module_table *table =
+        c7x_heap_alloc(config->heap, C7X_HEAP_SERVICE, sizeof(*table), 0);
+    if (table == NULL)
+        return C7X_NOMEM;
+    memset(table, 0, sizeof(*table));
+    table->config = *config;
+    atomic_init(&table->count, 0);
+    *out_table = table;
+    return C7X_OK;
+}
+
+/* ---- Handles: generation * slots + index + 1, so that they count up from 1 as in version 3.0 ----
+ */
+
+static uint32_t index_of(uint32_t handle)
+{
+    return (handle - 1) % C7X_MODULE_COUNT_MAX;
+}
+
+static uint32_t generation_of(uint32_t handle)
+{
+    return (handle - 1) / C7X_MODULE_COUNT_MAX;
+}
+
+/* Slots are taken in turn, so that a handle is not used again soon. */
+static bool take_slot(struct c7x_module_table *table, uint32_t *out_handle)
+{
+    for (uint32_t i = 0; i < C7X_MODULE_COUNT_MAX; i++) {
+        uint32_t index = (table->next_index + i) % C7X_MODULE_COUNT_MAX;
+        if (table->slots[index] != NULL)
+            continue;
+        table->next_index = index + 1;
+        *out_handle = table->generations[index] * C7X_MODULE_COUNT_MAX + index + 1;
+        return true;
+    }
+    return false;
+}
+
+static enum c7x_status refuse_handle(const struct c7x_module_table *table, uint32_t handle,
+                                     struct c7x_error *error)
+{
+    bool was_loaded = handle != 0 && generation_of(handle) < table->generations[index_of(handle)];
+    return c7x_error_set(error, C7X_HANDLE, "module", "no module with handle %" PRIu32 "%s", handle,
+                         was_loaded ? " (it was unloaded)" : "");
+}
+
+static enum c7x_status find_module(const struct c7x_module_table *table, uint32_t session,
+                                   uint32_t handle, struct c7x_module **out_module,
+                                   struct c7x_error *error)
+{
+    struct c7x_module *module = handle == 0 ? NULL : table->slots[index_of(handle)];
+    if (module == NULL || module->handle != handle)
+        return refuse_handle(table, handle, error);
+    /* To another session it does not exist. */
+    if (module->session != C7X_MODULE_SESSION_DEVICE && module->session != session)
+        return refuse_handle(table, handle, error);
+    *out_module = module;
+    return C7X_OK;
+}
+
+/* ---- Load ---- */
+
+static void release_bytes(struct c7x_module *module)
+{
+    if (module->holds_bytes && module->release_bytes != NULL)
+        module->release_bytes(module->release_context, module->address);
+    module->holds_bytes = false;
+}
+
+/* Takes back all that the module holds, however far its load came. */
+static void destroy(const struct c7x_module_table *table, struct c7x_module *module)
+{
+    struct c7x_heap *heap = table->config.heap;
+    uint32_t owner = module->owner;
+    uint32_t handle = module->handle;
+    uint32_t left;
+    if (module->instance != NULL)
+        table->config.kind->unbind(module->instance);
+    c7x_loader_unload(module->program, module->is_running);
+    release_bytes(module);
+    c7x_heap_free(heap, module);
+    left = c7x_heap_free_owner(heap, owner);
+    if (left != 0)
+        c7x_log("module", "module %" PRIu32 " left %" PRIu32 " blocks of memory behind; freed",
+                handle, left);
+}
+
+static struct c7x_module *create_module(const struct c7x_module_table *table,
+                                        const struct c7x_module_load *load, uint32_t handle)
+{
+    uint32_t owner = c7x_heap_owner_new(table->config.heap);
+    struct c7x_module *module = c7x_heap_alloc(table->config.heap, owner, sizeof(*module), 0);
+    if (module == NULL)
+        return NULL;
+    *module = (struct c7x_module){
+        .handle = handle,
+        .session = load->session,
+        .owner = owner,
+        .holds_bytes = true,
+        .address = load->address,
+        .release_bytes = load->release_bytes,
+        .release_context = load->release_context,
+    };
+    return module;
+}
+
+static enum c7x_status load_program(const struct c7x_module_table *table,
+                                    const struct c7x_module_load *load, struct c7x_module *module,
+                                    struct c7x_module_io *out_io, struct c7x_error *error)
+{
+    struct c7x_loader_request request = {
+        .bytes = load->bytes,
+        .size = load->size,
+        .copy_read_only = load->copy_read_only,
+        .heap = table->config.heap,
+        .owner = module->owner,
+        .imports = table->config.exports,
+    };
+    C7X_RETURN_IF_ERROR(c7x_loader_load(&request, &module->program, error));
+    C7X_RETURN_IF_ERROR(table->config.kind->bind(c7x_loader_symbols(module->program), module->owner,
+                                                 &module->instance, out_io, error));
+    if (!c7x_loader_uses_staged_bytes(module->program))
+        release_bytes(module);
+    return C7X_OK;
+}
+
+/* Before there is a module to remember the callback. */
+static void release_unused(const struct c7x_module_load *load)
+{
+    if (load->release_bytes != NULL)
+        load->release_bytes(load->release_context, load->address);
+}
+
+static enum c7x_status begin_load(struct c7x_module_table *table,
+                                  const struct c7x_module_load *load,
+                                  struct c7x_module **out_module, struct c7x_error *error)
+{
+    uint32_t handle;
+    if (!take_slot(table, &handle))
+        return c7x_error_set(error, C7X_BUSY, "module", "%u modules are loaded already",
+                             C7X_MODULE_COUNT_MAX);
+    *out_module = create_module(table, load, handle);
+    if (*out_module == NULL)
+        return c7x_error_set_oom(error, "module",
+                                 c7x_heap_oom(table->config.heap, sizeof(**out_module)),
+                                 "module state");
+    return C7X_OK;
+}
+
+enum c7x_status c7x_module_load(struct c7x_module_table *table, const struct c7x_module_load *load,
+                                uint32_t *out_handle, struct c7x_module_io *out_io,
+                                struct c7x_error *error)
+{
+    struct c7x_module *module = NULL;
+    struct c7x_module_io io = {0};
+    enum c7x_status status = begin_load(table, load, &module, error);
+    if (status != C7X_OK) {
+        release_unused(load);
+        return status;
+    }
+    status = load_program(table, load, module, &io, error);
+    if (status != C7X_OK) {
+        destroy(table, module);
+        return status;
+    }
+    table->slots[index_of(module->handle)] = module;
+    (void)atomic_fetch_add(&table->count, 1);
+    *out_handle = module->handle;
+    *out_io = io;
+    return C7X_OK;
+}
+
+/* ---- Infer ---- */
+
+enum c7x_status c7x_module_infer(struct c7x_module_table *table, uint32_t session, uint32_t handle,
+                                 const struct c7x_infer *infer, struct c7x_infer_result *out_result,
+                                 struct c7x_error *error)
+{
+    struct c7x_module *module = NULL;
+    enum c7x_status status;
+    c7x_trace(C7X_STATION_MODULE);
+    C7X_RETURN_IF_ERROR(find_module(table, session, handle, &module, error));
+    if (module->is_running)
+        return c7x_error_set(error, C7X_FAULTED, "module",
+                             "an earlier call of module %" PRIu32
+                             " was ended before it returned; unload it and load it again",
+                             handle);
+    module->is_running = true;
+    status = table->config.kind->infer(module->instance, infer, out_result, error);
+    module->is_running = false;
+    return status;
+}
+
+/* ---- Unload ---- */
+
+static void unload(struct c7x_module_table *table, uint32_t index)
+{
+    struct c7x_module *module = table->slots[index];
+    table->slots[index] = NULL;
+    table->generations[index]++;
+    (void)atomic_fetch_sub(&table->count, 1);
+    destroy(table, module);
+}
+
+enum c7x_status c7x_module_unload(struct c7x_module_table *table, uint32_t session, uint32_t handle,
+                                  struct c7x_error *error)
+{
+    struct c7x_module *module = NULL;
+    C7X_RETURN_IF_ERROR(find_module(table, session, handle, &module, error));
+    unload(table, index_of(handle));
+    return C7X_OK;
+}
+
+void c7x_module_unload_session(struct c7x_module_table *table, uint32_t session)
+{
+    for (uint32_t i = 0; i < C7X_MODULE_COUNT_MAX; i++) {
+        if (table->slots[i] != NULL && table->slots[i]->session == session)
+            unload(table, i);
+    }
+}
+
+void c7x_module_table_destroy(struct c7x_module_table *table)
+{
+    if (table == NULL)
+        return;
+    for (uint32_t i = 0; i < C7X_MODULE_COUNT_MAX; i++) {
+        if (table->slots[i] != NULL)
+            unload(table, i);
+    }
+    c7x_heap_free(table->config.heap, table);
+}
+
+uint32_t c7x_module_count(const struct c7x_module_table *table)
+{
+    return atomic_load(&table->count);
+}
+
+bool c7x_module_describe(const struct c7x_module_table *table, const void *address, char *text,
+                         size_t text_size)
+{
+    char place[128];
+    for (uint32_t i = 0; i < C7X_MODULE_COUNT_MAX; i++) {
+        const struct c7x_module *module = table->slots[i];
+        if (module == NULL || !c7x_loader_describe(module->program, address, place, sizeof(place)))
+            continue;
+        (void)snprintf(text, text_size, "module %" PRIu32 ": %s", module->handle, place);
+        return true;
+    }
+    return false;
+}
