@@ -190,7 +190,7 @@ enum c7x_status c7x_module_load(struct c7x_module_table *table, const struct c7x
     struct c7x_module *module = NULL;
     struct c7x_module_io io = {0};
     enum c7x_status status = begin_load(table, load, &module, error);
-    if (status != C7X_OK) {
+    if (module == NULL) {
         release_unused(load);
         return status;
     }
