@@ -184,7 +184,7 @@ enum c7x_status c7x_emulator_launch_shared(const char *path, int64_t deadline_ns
     enum c7x_status status = spawn(arguments, -1, messages[1], &pid, error);
     close(messages[1]);
     if (status == C7X_OK) {
-        /* The program's first process ends, and lets go of its stderr, when the emulator serves or has failed. */
+        /* The program's first process, which alone has this stderr, ends when the emulator serves or has failed. */
         bool ended = read_messages(messages[0], deadline_ns, text, sizeof text);
         if (!ended)
             kill(pid, SIGKILL);

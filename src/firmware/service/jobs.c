@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "firmware/service/service_impl.h"
+
+#include "base/checked.h"
+#include "base/log.h"
+#include "firmware/tvm/model.h"
+
+#include <string.h>
+
+#define STATION "service"
+
+/* What one request needs while it runs. The receiving role fills it in; the target's task runs and frees it. */
+struct request_job {
+    struct c7x_job base;
+    struct c7x_session *session;
+    struct c7x_request request;
+    c7x_dsp_addr pins[2]; /* 0: none; given back when the job ends */
+    struct c7x_tensor *inputs; /* INFER; behind the job in its block */
+};
+
+static struct c7x_service *service_of(const struct request_job *job)
+{
+    return job->session->service;
+}
+
+static void unpin(struct c7x_service *service, c7x_dsp_addr address)
+{
+    if (address != 0)
+        service->config.memory->ops->unpin(service->config.memory, address);
+}
+
+static void free_job(struct request_job *job)
+{
+    struct c7x_service *service = service_of(job);
+    unpin(service, job->pins[0]);
+    unpin(service, job->pins[1]);
+    c7x_heap_free(service->config.heap, job);
+}
+
+/* ---- On the target ----------------------------------------------------------------------------- */
+
+static void unpin_staged(void *context, c7x_dsp_addr address)
+{
+    unpin(context, address);
+}
+
+/* Staged bytes that will not stay must be copied: a kept module outlives them, a 3.0 client overwrites them. */
+static bool must_copy(const struct request_job *job)
+{
+    return (job->request.body.load.flags & C7X_WIRE_LOAD_KEEP) != 0 ||
+           job->session->version < C7X_WIRE_VERSION_3_1;
+}
+
+static uint32_t owner_of_load(const struct request_job *job)
+{
+    return (job->request.body.load.flags & C7X_WIRE_LOAD_KEEP) != 0 ? C7X_MODULE_SESSION_DEVICE
+                                                                    : job->session->number;
+}
+
+/* The staged bytes; the pin on them passes to whoever is told to release it. */
+static const uint8_t *take_staged(struct request_job *job)
+{
+    const struct c7x_wire_load *load = &job->request.body.load;
+    uint8_t *bytes = c7x_memory_pointer(service_of(job)->config.memory, load->address, load->size);
+    c7x_os_cache_invalidate(bytes, load->size);
+    job->pins[0] = 0;
+    return bytes;
+}
+
+static enum c7x_status run_dyn_load(struct request_job *job, struct c7x_response *response,
+                                    struct c7x_error *error)
+{
+    struct c7x_service *service = service_of(job);
+    struct c7x_module_load load = {
+        .bytes = take_staged(job),
+        .size = job->request.body.load.size,
+        .address = job->request.body.load.address,
+        .session = owner_of_load(job),
+        .copy_read_only = must_copy(job),
+        .release_bytes = unpin_staged,
+        .release_context = service,
+    };
+    uint32_t handle;
+    struct c7x_module_io io;
+    C7X_RETURN_IF_ERROR(c7x_module_load(service->config.modules, &load, &handle, &io, error));
+    response->body.dyn_load.module_handle = handle;
+    response->body.dyn_load.io_input_bytes = io.input_bytes;
+    response->body.dyn_load.io_output_bytes = io.output_bytes;
+    response->body.dyn_load.io_num_inputs = io.input_count;
+    response->body.dyn_load.io_num_outputs = io.output_count;
+    response->body.dyn_load.io_flags = io.flags;
+    c7x_log(STATION, "[DLOAD] Loaded module handle=%u, %u bytes, session %u", handle,
+            job->request.body.load.size, job->session->number);
+    return C7X_OK;
+}
+
+static enum c7x_status run_model_load(struct request_job *job, struct c7x_response *response,
+                                      struct c7x_error *error)
+{
+    struct c7x_tvm_model_load load = {
+        .bytes = take_staged(job),
+        .size = job->request.body.load.size,
+        .address = job->request.body.load.address,
+        .session = owner_of_load(job),
+        .copy = must_copy(job),
+        .release_bytes = unpin_staged,
+        .release_context = service_of(job),
+    };
+    return c7x_tvm_model_load(&load, &response->body.model_load.model_id,
+                              &response->body.model_load.num_constants, error);
+}
+
+static void describe_output(const struct c7x_tensor *tensor, struct c7x_wire_tensor *out)
+{
+    *out = (struct c7x_wire_tensor){
+        .data_addr = tensor->address,
+        .data_size = tensor->data_size,
+        .ndim = tensor->ndim,
+        .dtype_code = tensor->dtype_code,
+        .dtype_bits = tensor->dtype_bits,
+        .reserved = tensor->tuple_index,
+    };
+    memcpy(out->shape, tensor->shape, sizeof out->shape);
+}
+
+/* More outputs than fit a frame are described by an array behind the data, in the output window. */
+static enum c7x_status describe_in_memory(const struct c7x_infer *infer,
+                                          const struct c7x_infer_result *result,
+                                          struct c7x_response *response, struct c7x_error *error)
+{
+    uint64_t size = (uint64_t)result->output_count * sizeof(struct c7x_tensor_desc);
+    uint64_t start = result->result_used;
+    if (start + size > infer->result_size) {
+        c7x_error_set(error, C7X_SIZE, STATION,
+                      "the output buffer has %llu bytes; outputs and their descriptors need %llu",
+                      (unsigned long long)infer->result_size, (unsigned long long)(start + size));
+        error->required = start + size;
+        return C7X_SIZE;
+    }
+    for (uint32_t i = 0; i < result->output_count; i++) {
+        struct c7x_wire_tensor tensor;
+        describe_output(&result->outputs[i], &tensor);
+        c7x_wire_encode_tensor(&tensor, infer->result + start + i * sizeof(struct c7x_tensor_desc));
+    }
+    c7x_os_cache_writeback(infer->result + start, size);
+    response->body.infer.descs_addr = infer->result_address + start;
+    response->body.infer.descs_size = (uint32_t)size;
+    return C7X_OK;
+}
+
+static enum c7x_status describe_result(const struct c7x_infer *infer,
+                                       const struct c7x_infer_result *result,
+                                       struct c7x_response *response, struct c7x_error *error)
+{
+    response->body.infer.cycles = result->cycles;
+    if (result->output_count > C7X_WIRE_INLINE_OUTPUTS_MAX)
+        C7X_RETURN_IF_ERROR(describe_in_memory(infer, result, response, error));
+    else
+        for (uint32_t i = 0; i < result->output_count; i++)
+            describe_output(&result->outputs[i], &response->body.infer.outputs[i]);
+    response->body.infer.num_outputs = result->output_count;
+    return C7X_OK;
+}
+
+/* Takes over the printf buffer that the client has named since the last inference. */
+static void adopt_printf(struct c7x_session *session)
+{
+    struct c7x_service *service = session->service;
+    c7x_os_mutex_lock(&service->lock);
+    struct c7x_printf_window next = session->printf_next;
+    session->printf_next.address = 0;
+    c7x_os_mutex_unlock(&service->lock);
+    if (next.address == 0)
+        return;
+    c7x_printf_bind(&session->printf,
+                    c7x_memory_pointer(service->config.memory, next.address, next.size), next.size);
+    unpin(service, session->printf_bound.address);
+    session->printf_bound = next;
+}
+
+/* Only what an inference itself came to is counted; what was refused before it ran is not. */
+static void count(struct c7x_service *service, enum c7x_status status)
+{
+    if (status == C7X_OK)
+        service->jobs_completed++;
+    else if (status == C7X_CALL || status == C7X_NOMEM || status == C7X_SIZE || status == C7X_FAULT)
+        service->jobs_failed++;
+}
+
+static enum c7x_status run_infer(struct request_job *job, struct c7x_response *response,
+                                 struct c7x_error *error)
+{
+    const struct c7x_wire_infer *request = &job->request.body.infer;
+    struct c7x_service *service = service_of(job);
+    struct c7x_session *session = job->session;
+    struct c7x_infer infer = {
+        .inputs = job->inputs,
+        .input_count = request->num_inputs,
+        .model_id = request->model_id,
+        .session = session->number,
+        .repeat_count = request->repeat_count,
+        .result_address = request->result_dsp_addr,
+        .result_size = request->result_size,
+        .printf = &session->printf,
+    };
+    if (request->result_size != 0)
+        infer.result =
+            c7x_memory_pointer(service->config.memory, request->result_dsp_addr, request->result_size);
+    struct c7x_infer_result *result =
+        c7x_heap_alloc(service->config.heap, C7X_HEAP_SERVICE, sizeof *result, 0);
+    if (result == NULL)
+        return c7x_error_set_oom(error, STATION, c7x_heap_oom(service->config.heap, sizeof *result),
+                                 "the result's descriptors");
+    memset(result, 0, sizeof *result);
+    result->return_value = job->request.type == C7X_MSG_INFER_LARGE ? -1 : 0; /* until the entry has run */
+    adopt_printf(session);
+    c7x_printf_reset(&session->printf);
+    enum c7x_status status = c7x_module_infer(service->config.modules, session->number,
+                                              request->module_handle, &infer, result, error);
+    response->body.infer.return_value = result->return_value;
+    if (status == C7X_OK)
+        status = describe_result(&infer, result, response, error);
+    response->body.infer.printf_size = c7x_printf_finish(&session->printf);
+    c7x_heap_free(service->config.heap, result);
+    count(service, status);
+    return status;
+}
+
+static enum c7x_status run_unload(struct request_job *job, struct c7x_error *error)
+{
+    struct c7x_service *service = service_of(job);
+    uint32_t handle = job->request.body.handle;
+    if (job->request.type == C7X_MSG_MODEL_UNLOAD)
+        return c7x_tvm_model_unload(job->session->number, handle, error);
+    C7X_RETURN_IF_ERROR(
+        c7x_module_unload(service->config.modules, job->session->number, handle, error));
+    c7x_log(STATION, "[DLOAD] Unloaded module handle=%u", handle);
+    return C7X_OK;
+}
+
+static enum c7x_status run_request(struct request_job *job, struct c7x_response *response,
+                                   struct c7x_error *error)
+{
+    switch (job->request.type) {
+    case C7X_MSG_DYN_LOAD:
+        return run_dyn_load(job, response, error);
+    case C7X_MSG_MODEL_LOAD:
+        return run_model_load(job, response, error);
+    case C7X_MSG_INFER:
+    case C7X_MSG_INFER_LARGE:
+        return run_infer(job, response, error);
+    default:
+        return run_unload(job, error);
+    }
+}
+
+static void run_job(struct c7x_job *base)
+{
+    struct request_job *job = (struct request_job *)base;
+    struct c7x_service *service = service_of(job);
+    uint32_t endpoint = job->session->endpoint;
+    struct c7x_response response = {.type = job->request.type, .seq = job->request.seq};
+    struct c7x_error error;
+    c7x_error_clear(&error);
+    if (run_request(job, &response, &error) != C7X_OK) {
+        c7x_service_set_failure(job->session, &response, &error);
+        if (response.type == C7X_MSG_INFER || response.type == C7X_MSG_INFER_LARGE)
+            response.body.infer.result_required = error.required;
+    }
+    free_job(job); /* before the reply: the client may detach its buffers at once */
+    c7x_service_send(service, endpoint, &response);
+}
+
+/* ---- In the receiving role --------------------------------------------------------------------- */
+
+static enum c7x_status pin(struct request_job *job, int index, const char *what, c7x_dsp_addr address,
+                           uint64_t size, struct c7x_error *error)
+{
+    struct c7x_memory *memory = service_of(job)->config.memory;
+    if (size == 0)
+        return C7X_OK;
+    if (!memory->ops->pin(memory, job->session->endpoint, address, size))
+        return c7x_error_set(error, C7X_ADDR, STATION, "%s 0x%llx + %llu is not in a buffer of this client",
+                             what, (unsigned long long)address, (unsigned long long)size);
+    job->pins[index] = address;
+    return C7X_OK;
+}
+
+/* One input: its data must lie in the request's input window. */
+static enum c7x_status place_input(const struct request_job *job, uint32_t index,
+                                   const struct c7x_wire_tensor *wire, struct c7x_error *error)
+{
+    const struct c7x_wire_infer *infer = &job->request.body.infer;
+    struct c7x_tensor *tensor = &job->inputs[index];
+    *tensor = (struct c7x_tensor){
+        .address = wire->data_addr,
+        .data_size = wire->data_size,
+        .ndim = wire->ndim,
+        .dtype_code = wire->dtype_code,
+        .dtype_bits = wire->dtype_bits,
+    };
+    memcpy(tensor->shape, wire->shape, sizeof tensor->shape);
+    if (wire->data_size == 0)
+        return C7X_OK;
+    if (!c7x_range_inside(wire->data_addr, wire->data_size, infer->input_dsp_addr, infer->input_size))
+        return c7x_error_set(error, C7X_TENSOR, STATION,
+                             "input %u: 0x%llx + %llu is not in the input window", index,
+                             (unsigned long long)wire->data_addr, (unsigned long long)wire->data_size);
+    tensor->data =
+        c7x_memory_pointer(service_of(job)->config.memory, wire->data_addr, wire->data_size);
+    c7x_os_cache_invalidate(tensor->data, wire->data_size);
+    return C7X_OK;
+}
+
+/* Descriptors in shared memory are copied once, and only the copies are looked at. */
+static enum c7x_status place_inputs(struct request_job *job, struct c7x_error *error)
+{
+    const struct c7x_wire_infer *infer = &job->request.body.infer;
+    const uint8_t *array = NULL;
+    if (infer->descs_addr != 0) {
+        uint64_t size = infer->num_inputs * sizeof(struct c7x_tensor_desc);
+        array = c7x_memory_pointer(service_of(job)->config.memory, infer->descs_addr, size);
+        c7x_os_cache_invalidate((void *)(uintptr_t)array, size);
+    }
+    for (uint32_t i = 0; i < infer->num_inputs; i++) {
+        struct c7x_wire_tensor wire;
+        if (array == NULL)
+            wire = infer->inputs[i];
+        else if (c7x_wire_decode_tensor(array + i * sizeof(struct c7x_tensor_desc), &wire) != C7X_OK)
+            return c7x_error_set(error, C7X_TENSOR, STATION, "input %u: rank is not 0 to %d", i,
+                                 C7X_WIRE_RANK_MAX);
+        C7X_RETURN_IF_ERROR(place_input(job, i, &wire, error));
+    }
+    return C7X_OK;
+}
+
+static enum c7x_status prepare(struct request_job *job, struct c7x_error *error)
+{
+    const struct c7x_wire_load *load = &job->request.body.load;
+    const struct c7x_wire_infer *infer = &job->request.body.infer;
+    switch (job->request.type) {
+    case C7X_MSG_DYN_LOAD:
+    case C7X_MSG_MODEL_LOAD:
+        return pin(job, 0, "staged bytes", load->address, load->size, error);
+    case C7X_MSG_INFER:
+    case C7X_MSG_INFER_LARGE:
+        if ((infer->flags & C7X_WIRE_INFER_KV_RESIDENT) != 0)
+            return c7x_error_set(error, C7X_UNSUPPORTED, STATION, "KV-resident inference is not supported");
+        C7X_RETURN_IF_ERROR(
+            pin(job, 0, "input window", infer->input_dsp_addr, infer->input_size, error));
+        C7X_RETURN_IF_ERROR(
+            pin(job, 1, "result window", infer->result_dsp_addr, infer->result_size, error));
+        return place_inputs(job, error);
+    default:
+        return C7X_OK;
+    }
+}
+
+enum c7x_status c7x_service_route(struct c7x_session *session, const struct c7x_request *request,
+                                  struct c7x_error *error)
+{
+    struct c7x_service *service = session->service;
+    bool infers = request->type == C7X_MSG_INFER || request->type == C7X_MSG_INFER_LARGE;
+    size_t size = sizeof(struct request_job) +
+                  (infers ? request->body.infer.num_inputs * sizeof(struct c7x_tensor) : 0);
+    struct request_job *job = c7x_heap_alloc(service->config.heap, C7X_HEAP_SERVICE, size, 0);
+    if (job == NULL)
+        return c7x_error_set_oom(error, STATION, c7x_heap_oom(service->config.heap, size), "a request");
+    memset(job, 0, sizeof *job);
+    job->base.run = run_job;
+    job->session = session;
+    job->request = *request;
+    job->inputs = (struct c7x_tensor *)(job + 1);
+    enum c7x_status status = prepare(job, error);
+    if (status == C7X_OK && c7x_target_submit(service->config.target, &job->base) != C7X_OK)
+        status = c7x_error_set(error, C7X_BUSY, STATION, "%u requests already wait at target %s",
+                               service->config.target->config.queue_depth_max,
+                               service->config.target->config.name);
+    if (status != C7X_OK)
+        free_job(job);
+    return status;
+}

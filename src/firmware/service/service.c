@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "firmware/service/service_impl.h"
+
+#include "base/log.h"
+#include "base/trace.h"
+#include "firmware/tvm/model.h"
+
+#include <string.h>
+
+#define STATION "service"
+
+enum c7x_status c7x_service_create(const struct c7x_service_config *config,
+                                   struct c7x_service **out_service)
+{
+    struct c7x_service *service = c7x_heap_alloc(config->heap, C7X_HEAP_SERVICE, sizeof *service, 0);
+    if (service == NULL)
+        return C7X_NOMEM;
+    memset(service, 0, sizeof *service);
+    service->config = *config;
+    service->next_session = 1;
+    service->start_ns = c7x_os_clock_ns();
+    if (c7x_os_mutex_init(&service->lock) != C7X_OK) {
+        c7x_heap_free(config->heap, service);
+        return C7X_GENERIC;
+    }
+    *out_service = service;
+    return C7X_OK;
+}
+
+void c7x_service_destroy(struct c7x_service *service)
+{
+    if (service == NULL)
+        return;
+    c7x_os_mutex_deinit(&service->lock);
+    c7x_heap_free(service->config.heap, service);
+}
+
+static void answer_status(struct c7x_service *service, struct c7x_response *response)
+{
+    response->body.status.version = C7X_WIRE_VERSION;
+    response->body.status.uptime_ms = (uint32_t)((c7x_os_clock_ns() - service->start_ns) / 1000000);
+    response->body.status.jobs_completed = service->jobs_completed;
+    response->body.status.jobs_failed = service->jobs_failed;
+}
+
+/* A second OPEN from one endpoint ends the session before it: addresses are reused, and a peer may die unseen. */
+static enum c7x_status answer_session_open(struct c7x_service *service, uint32_t endpoint,
+                                           const struct c7x_request *request,
+                                           struct c7x_response *response, struct c7x_error *error)
+{
+    struct c7x_session *session = c7x_session_find(service, endpoint);
+    uint32_t version = request->body.session_open.wire_version;
+    if (C7X_WIRE_VERSION_MAJOR(version) != C7X_WIRE_VERSION_MAJOR(C7X_WIRE_VERSION) ||
+        version < C7X_WIRE_VERSION_3_1)
+        return c7x_error_set(error, C7X_UNSUPPORTED, STATION, "wire version 0x%06x; this device speaks 0x%06x",
+                             version, C7X_WIRE_VERSION);
+    if (session != NULL)
+        c7x_session_end(session, false, 0);
+    if (version > C7X_WIRE_VERSION)
+        version = C7X_WIRE_VERSION;
+    C7X_RETURN_IF_ERROR(c7x_session_create(service, endpoint, version, &session, error));
+    session->process = request->body.session_open.process;
+    memcpy(session->name, request->body.session_open.name, sizeof session->name);
+    response->body.session_open.generation = session->number;
+    response->body.session_open.wire_version = version;
+    response->body.session_open.nonce = request->body.session_open.nonce;
+    response->body.session_open.cycle_hz = c7x_os_cycle_hz();
+    response->body.session_open.queue_depth = service->config.target->config.queue_depth_max;
+    response->body.session_open.modules_max = C7X_MODULE_COUNT_MAX;
+    response->body.session_open.models_max = C7X_TVM_MODEL_COUNT_MAX;
+    c7x_log(STATION, "session %u opened by process %u, %s", session->number, session->process,
+            session->name);
+    return C7X_OK;
+}
+
+static enum c7x_status answer_error_text(struct c7x_session *session, const struct c7x_request *request,
+                                         struct c7x_response *response, struct c7x_error *error)
+{
+    struct c7x_service *service = session->service;
+    uint32_t offset = request->body.error_text.offset;
+    enum c7x_status status = C7X_HANDLE;
+    c7x_os_mutex_lock(&service->lock);
+    for (uint32_t i = 0; i < C7X_SESSION_ERRORS_MAX; i++) {
+        const struct c7x_session_error *kept = &session->errors[i];
+        if (kept->text == NULL || kept->seq != request->body.error_text.failed_seq)
+            continue;
+        uint32_t left = offset < kept->text_size ? kept->text_size - offset : 0;
+        uint32_t count = left < C7X_WIRE_ERROR_TEXT_MAX ? left : C7X_WIRE_ERROR_TEXT_MAX;
+        response->body.error_text.total = kept->text_size;
+        response->body.error_text.bytes = count;
+        memcpy(response->body.error_text.station, kept->station, sizeof kept->station);
+        memcpy(response->body.error_text.text, kept->text + (kept->text_size - left), count);
+        status = C7X_OK;
+        break;
+    }
+    c7x_os_mutex_unlock(&service->lock);
+    if (status != C7X_OK)
+        return c7x_error_set(error, status, STATION, "no text is kept for request %u",
+                             request->body.error_text.failed_seq);
+    return C7X_OK;
+}
+
+/* A job may be printing now, so the buffer waits, pinned, for the session's next inference. */
+static enum c7x_status answer_printf_buf(struct c7x_session *session, const struct c7x_request *request,
+                                         struct c7x_error *error)
+{
+    struct c7x_memory *memory = session->service->config.memory;
+    struct c7x_printf_window window = {request->body.printf_buf.address, request->body.printf_buf.size};
+    if (!memory->ops->pin(memory, session->endpoint, window.address, window.size))
+        return c7x_error_set(error, C7X_ADDR, STATION, "printf buffer 0x%llx + %u is not this client's",
+                             (unsigned long long)window.address, window.size);
+    c7x_os_mutex_lock(&session->service->lock);
+    c7x_dsp_addr replaced = session->printf_next.address;
+    session->printf_next = window;
+    c7x_os_mutex_unlock(&session->service->lock);
+    if (replaced != 0)
+        memory->ops->unpin(memory, replaced);
+    return C7X_OK;
+}
+
+/* What needs no target; *out_answered is false for what a job will answer. */
+static enum c7x_status dispatch(struct c7x_service *service, struct c7x_session *session,
+                                uint32_t endpoint, const struct c7x_request *request,
+                                struct c7x_response *response, bool *out_answered,
+                                struct c7x_error *error)
+{
+    *out_answered = true;
+    switch ((enum c7x_msg_type)request->type) {
+    case C7X_MSG_PING:
+    case C7X_MSG_GET_STATUS:
+        answer_status(service, response);
+        return C7X_OK;
+    case C7X_MSG_SESSION_OPEN:
+        return answer_session_open(service, endpoint, request, response, error);
+    case C7X_MSG_SESSION_CLOSE:
+        *out_answered = false;
+        c7x_session_end(session, true, request->seq);
+        return C7X_OK;
+    case C7X_MSG_ERROR_TEXT:
+        return answer_error_text(session, request, response, error);
+    case C7X_MSG_SET_PRINTF_BUF:
+        return answer_printf_buf(session, request, error);
+    case C7X_MSG_DYN_LOAD:
+    case C7X_MSG_DYN_UNLOAD:
+    case C7X_MSG_MODEL_LOAD:
+    case C7X_MSG_MODEL_UNLOAD:
+    case C7X_MSG_INFER:
+    case C7X_MSG_INFER_LARGE: {
+        enum c7x_status status = c7x_service_route(session, request, error);
+        *out_answered = status != C7X_OK;
+        return status;
+    }
+    }
+    return C7X_INVALID;
+}
+
+/* Whether the message may come from an endpoint that has no session, and makes none. */
+static bool needs_no_session(uint32_t type)
+{
+    return type == C7X_MSG_PING || type == C7X_MSG_GET_STATUS || type == C7X_MSG_SESSION_OPEN;
+}
+
+static void handle_frame(struct c7x_service *service, uint32_t endpoint, const uint8_t *frame, size_t size)
+{
+    struct c7x_session *session = c7x_session_find(service, endpoint);
+    struct c7x_request request;
+    struct c7x_response response = {0};
+    struct c7x_error error;
+    bool answered = true;
+    c7x_error_clear(&error);
+    enum c7x_status status = c7x_wire_decode_request(
+        frame, size, session != NULL ? session->version : C7X_WIRE_VERSION_3_0, &request,
+        &response.header_only, &error);
+    response.type = request.type;
+    response.seq = request.seq;
+    /* A client that begins without OPEN is one of version 3.0. */
+    if (status == C7X_OK && session == NULL && !needs_no_session(request.type))
+        status = request.type == C7X_MSG_SESSION_CLOSE || request.type == C7X_MSG_ERROR_TEXT
+                     ? c7x_error_set(&error, C7X_INVALID, STATION, "%s needs a session that was opened",
+                                     c7x_wire_type_name(request.type))
+                     : c7x_session_create(service, endpoint, C7X_WIRE_VERSION_3_0, &session, &error);
+    if (status == C7X_OK)
+        status = dispatch(service, session, endpoint, &request, &response, &answered, &error);
+    if (status != C7X_OK) {
+        c7x_service_set_failure(session, &response, &error);
+        if (request.type == C7X_MSG_INFER_LARGE)
+            response.body.infer.return_value = -1; /* as 3.0 firmware answers what it refuses early */
+    }
+    if (answered)
+        c7x_service_send(service, endpoint, &response);
+}
+
+void c7x_service_run(struct c7x_service *service)
+{
+    struct c7x_device_link *link = service->config.link;
+    uint8_t frame[C7X_TRANSPORT_FRAME_MAX];
+    for (;;) {
+        uint32_t endpoint = 0;
+        size_t size = 0;
+        switch (link->ops->receive(link, &endpoint, frame, &size)) {
+        case C7X_DEVICE_STOP:
+            while (service->sessions != NULL)
+                c7x_session_end(service->sessions, false, 0);
+            return;
+        case C7X_DEVICE_GONE: {
+            struct c7x_session *session = c7x_session_find(service, endpoint);
+            if (session != NULL)
+                c7x_session_end(session, false, 0);
+            break;
+        }
+        case C7X_DEVICE_FRAME:
+            c7x_trace(C7X_STATION_SERVICE);
+            if (size < C7X_WIRE_HEADER_SIZE || size > sizeof frame) {
+                service->short_frames++;
+                c7x_log(STATION, "dropped a frame of %zu bytes (%u so far)", size, service->short_frames);
+            } else {
+                handle_frame(service, endpoint, frame, size);
+            }
+            break;
+        }
+    }
+}
