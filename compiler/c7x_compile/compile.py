@@ -58,8 +58,8 @@ def compile_model(path, options, progress):
         for note in lowered.notes:
             progress.note(note)
     with progress.stage("emit C"):
-        functions = kernels.parse(lowered.kernel_source)
-        _reject_missing(folded, lowered, functions, emit)
+        functions, rejected = kernels.parse(lowered.kernel_source)
+        _reject_missing(folded, lowered, rejected)
         texts = [(name, _node_texts(folded, indices) or name) for name, indices in lowered.nodes]
         banner = f"Made by c7x-compile {__version__} from {Path(path).name}."
         emitted = emit.emit(lowered.executable, functions, texts, banner, options.profile)
@@ -143,18 +143,16 @@ def _install(source, destination):
         raise CompileError(f"{destination}: {error.strerror}") from error
 
 
-def _reject_missing(folded, lowered, functions, emit):
-    """Names the nodes whose code needs a runtime function that modules do not have."""
-    missing = emit.find_unsupported(lowered.executable, functions)
-    if not missing:
-        return
-    sorting = {"TopK", "NonZero", "Unique"}
-    nodes = [
-        (onnx_model.node_name(node), node.op_type, f"needs {', '.join(missing)}")
-        for node in folded.graph.node
-        if node.op_type in sorting
-    ]
-    raise UnsupportedOperators(nodes or [(name, "runtime function", "modules have none") for name in missing])
+def _reject_missing(folded, lowered, rejected):
+    """Names the nodes whose kernels need what modules lack."""
+    nodes = []
+    for kernel, indices in lowered.nodes:
+        if kernel in rejected:
+            node = folded.graph.node[indices[0]] if indices else None
+            name, kind = (onnx_model.node_name(node), node.op_type) if node else (kernel, "kernel")
+            nodes.append((name, kind, rejected[kernel]))
+    if nodes:
+        raise UnsupportedOperators(nodes)
 
 
 def _reject_half(target, emitted):

@@ -6,13 +6,14 @@ import io
 import re
 
 import onnx
-from tvm import relax
+from tvm import relax, tirx
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
 from .errors import CompileError, UnsupportedOperators
 from .onnx_model import graph_inputs, node_name, numpy_dtype, static_shape
 
 _NODE_VARIABLE = re.compile(r"onnx_(\d+)_")
+_SORTS = ("relax.topk", "relax.sort", "relax.argsort")
 _TVM_HAS_NO = "no converter for this operator"
 
 
@@ -55,6 +56,10 @@ class _Importer(ONNXGraphImporter):
             reason = str(error).strip().splitlines()
             self.failed.append((node_name(node), op_name, reason[-1] if reason else "no converter"))
             return self._placeholder(node)
+        reason = _why_not(result)
+        if reason:
+            self.failed.append((node_name(node), op_name, reason))
+            return self._placeholder(node)
         if isinstance(result, relax.Call):
             result = self.bb.emit(result, name_hint=f"onnx_{index}_")
         return result
@@ -94,6 +99,22 @@ class _Importer(ONNXGraphImporter):
                 dtype = str(numpy_dtype(value))
                 variables.append(relax.Var(name, relax.TensorType(shape, dtype)))
         return variables[0] if len(variables) == 1 else relax.Tuple(variables)
+
+
+def _why_not(result):
+    """Why a converted operator cannot be part of a module, or None."""
+    if isinstance(result, relax.Call) and getattr(result.op, "name", "") in _SORTS:
+        return "sorting needs a runtime function that modules do not have"
+    types = result.ty.fields if isinstance(result.ty, relax.TupleType) else [result.ty]
+    for each in types:
+        if isinstance(each, relax.TensorType) and not _is_static(each.shape):
+            return "its result has a shape that is known only at run time"
+    return None
+
+
+def _is_static(shape):
+    values = getattr(shape, "values", None)
+    return values is not None and all(isinstance(extent, tirx.IntImm) for extent in values)
 
 
 def import_onnx(model):

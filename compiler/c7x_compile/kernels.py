@@ -38,7 +38,9 @@ _SPECIAL_VALUES = {
     "nanf": "((float)NAN)",
     "nan": "((double)NAN)",
 }
-_FORBIDDEN = ("TVMFFI", "TVMBackend", "__tvm_ffi", "dev_id", "DLTensor", "num_args", "uint1x")
+_PACKED_CALL = re.compile(r'TVMFFIEnvModLookupFromImports\(\w+, "([^"]+)"')
+_SYMBOLIC = re.compile(r"_shape\)\[\d+\]\)")
+_FORBIDDEN = ("TVMFFI", "TVMBackend", "__tvm_ffi", "dev_id", "DLTensor", "num_args")
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,31 @@ class Kernel:
 
 
 def parse(source):
-    """The kernels in the C text of a TVM module, by name."""
-    kernels = {name: _kernel(name, body) for name, body in _FUNCTION.findall(source)}
+    """Reads the C text of a TVM module. Returns (kernels by name, reasons by name of those that need
+    something modules do not have)."""
+    kernels, rejected = {}, {}
+    for name, body in _FUNCTION.findall(source):
+        reason = _why_not(body)
+        if reason:
+            rejected[name] = reason
+        else:
+            kernels[name] = _kernel(name, body)
     rest = _FUNCTION.sub("", source)
     if re.search(r"^\w.*\{$", rest, re.MULTILINE):
         raise CompileError("TVM printed a function of unknown form; apache-tvm must be the pinned one")
-    return kernels
+    return kernels, rejected
+
+
+def _why_not(body):
+    """Why a kernel cannot be part of a module, or None."""
+    function = _PACKED_CALL.search(body)
+    if function:
+        return f"needs the runtime function {function.group(1)}"
+    if _SYMBOLIC.search(body):
+        return "has a shape that is known only at run time"
+    if "uint1x" in body or "float8" in body or "bfloat16" in body:
+        return "computes in a type that C does not have"
+    return None
 
 
 def _kernel(name, body):

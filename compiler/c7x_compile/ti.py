@@ -74,11 +74,18 @@ def write_c7x(folder, imports):
     folder = Path(folder)
     shutil.copy(link.include_folder() / "c7x_module.h", folder)
     (folder / "lib0.cmd").write_text(_C7X_SCRIPT)
-    stubs = "".join(f"void {name}(void) {{}}\n" for name in imports)
-    (folder / "stubs.c").write_text("/* Stands for the firmware's exports while linking. */\n" + stubs)
+    (folder / "stubs.c").write_text(_stubs_source(imports))
     (folder / "blobs.c").write_text(_blobs_source(folder))
     options = " ".join(f"--import={name}" for name in imports)
     _write_script(folder, _C7X_BUILD.format(imports=options))
+
+
+def _stubs_source(imports):
+    """Stands for the firmware's exports while linking."""
+    lines = ["#ifdef __cplusplus", 'extern "C" {', "#endif"]
+    lines += [f"void {name}(void) {{}}" for name in imports]
+    lines += ["#ifdef __cplusplus", "}", "#endif", ""]
+    return "\n".join(lines)
 
 
 def _blobs_source(folder):

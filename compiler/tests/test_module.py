@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files that c7x-compile writes: native module, C for TI's tools, C for gcc."""
+
+import re
+import shutil
+import struct
+import subprocess
+import unittest
+
+import support
+from c7x_compile import link
+
+EXPORTS = {
+    "cg_main_dsp",
+    "_binary_weights_bin_start",
+    "_binary_weights_bin_end",
+    "_binary_weights_bin_size",
+    "_binary_tvm_dsp_io_meta_start",
+    "_binary_c7x_manifest_start",
+    "_binary_c7x_manifest_size",
+}
+PT_LOAD, PT_DYNAMIC, PT_TLS, PT_GNU_STACK = 1, 2, 7, 0x6474E551
+IN_PLACE = 0x00100000
+COMPILERS = [
+    ["gcc", "-x", "c", "-std=c11"],
+    ["g++", "-x", "c++", "-std=c++14"],
+    ["clang", "-x", "c", "-std=c11"],
+    ["clang++", "-x", "c++", "-std=c++14"],
+]
+
+
+def _names(path, *options):
+    command = ["nm", "--format=just-symbols", *options, str(path)]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+
+
+def _segments(data):
+    offset, count = struct.unpack_from("<Q", data, 32)[0], struct.unpack_from("<H", data, 56)[0]
+    fields = ("type", "flags", "offset", "vaddr", "paddr", "filesz", "memsz", "align")
+    return [dict(zip(fields, struct.unpack_from("<IIQQQQQQ", data, offset + 56 * i))) for i in range(count)]
+
+
+class NativeModule(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls._context = support.folder()
+        cls.folder = cls._context.__enter__()
+        cls.addClassCleanup(cls._context.__exit__, None, None, None)
+        path = support.save(support.small_network(), cls.folder / "small.onnx")
+        cls.module = cls.folder / "lib0.out"
+        code, _, err = support.run_cli(
+            path, "-o", cls.module, "--profile-layers", "--emit-c", cls.folder / "c", "--quiet"
+        )
+        assert code == 0, err
+        cls.data = cls.module.read_bytes()
+
+    def test_segments(self):
+        segments = _segments(self.data)
+        loads = [s for s in segments if s["type"] == PT_LOAD]
+        self.assertEqual([s["flags"] for s in loads], [4, 5, 6, 4 | IN_PLACE])
+        for segment in loads:
+            self.assertEqual(segment["offset"] % 4096, segment["vaddr"] % 4096)
+            self.assertEqual(segment["vaddr"] % 4096, 0)
+        stack = next(s for s in segments if s["type"] == PT_GNU_STACK)
+        self.assertEqual(stack["flags"] & 1, 0)
+        self.assertNotIn(PT_TLS, [s["type"] for s in segments])
+
+    def test_weights_fill_their_segment(self):
+        weights = [s for s in _segments(self.data) if s["type"] == PT_LOAD][-1]
+        blob = self.data[weights["offset"] : weights["offset"] + weights["filesz"]]
+        self.assertEqual(blob, (self.folder / "c" / "weights.bin").read_bytes())
+
+    def test_symbols(self):
+        defined = _names(self.module, "-D", "--defined-only")
+        self.assertEqual(defined, EXPORTS | {"TVMPrintLayerProfile"})
+        self.assertLessEqual(_names(self.module, "-D", "--undefined-only"), link.allowed_imports())
+
+    def test_dynamic_table(self):
+        text = subprocess.run(
+            ["readelf", "-dW", str(self.module)], capture_output=True, text=True, check=True
+        ).stdout
+        self.assertIn("soname: [lib0.out]", text)
+        self.assertIn("(HASH)", text)
+        for tag in ("NEEDED", "TEXTREL", "RELR", "JMPREL", "INIT"):
+            self.assertNotIn(tag, text)
+
+    def test_relocations_stay_out_of_the_weights(self):
+        weights = [s for s in _segments(self.data) if s["type"] == PT_LOAD][-1]
+        text = subprocess.run(
+            ["readelf", "-rW", str(self.module)], capture_output=True, text=True, check=True
+        ).stdout
+        targets = [int(match, 16) for match in re.findall(r"^([0-9a-f]{16}) ", text, re.MULTILINE)]
+        self.assertTrue(targets)
+        self.assertTrue(all(target < weights["vaddr"] for target in targets))
+
+    def test_manifest_names_tensors_and_nodes(self):
+        manifest = (self.folder / "c" / "manifest.bin").read_bytes()
+        self.assertIn(manifest, self.data)
+        for word in (b"keep\0", b"first_conv/Conv", b"x86_64" if b"x86_64" in manifest else b"aarch64"):
+            self.assertIn(word, manifest)
+
+    def test_emitted_commands_build_a_module(self):
+        subprocess.run([str(self.folder / "c" / "build.sh")], check=True)
+        link.check(self.folder / "c" / "lib0.out")
+
+
+class C7xSource(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls._context = support.folder()
+        cls.folder = cls._context.__enter__()
+        cls.addClassCleanup(cls._context.__exit__, None, None, None)
+        path = support.save(support.small_network(), cls.folder / "small.onnx")
+        cls.c = cls.folder / "c"
+        code, _, err = support.run_cli(path, "--target", "c7x", "--emit-c", cls.c, "--profile-layers", "--quiet")
+        assert code == 0, err
+
+    def test_files(self):
+        names = {entry.name for entry in self.c.iterdir()}
+        expected = {"lib0.c", "weights.bin", "io_meta.bin", "manifest.bin", "lib0.cmd", "build.sh", "c7x_module.h"}
+        self.assertLessEqual(expected, names)
+        for tool in ("lib0.c", "blobs.c", "stubs.c", "lib0.cmd"):
+            self.assertIn(tool.removesuffix(".c"), (self.c / "build.sh").read_text())
+
+    def test_sources_compile_without_warnings_as_c11_and_cpp14(self):
+        compilers = [command for command in COMPILERS if shutil.which(command[0])]
+        self.assertTrue(compilers)
+        for command in compilers:
+            for source in ("lib0.c", "stubs.c"):
+                with self.subTest(compiler=" ".join(command), source=source):
+                    flags = ["-Wall", "-Wextra", "-Werror", f"-I{self.c}", "-c", "-o", str(self.c / "x.o")]
+                    flags += ["-fno-builtin"] if source == "stubs.c" else []
+                    result = subprocess.run(
+                        [command[0], *flags, *command[1:], str(self.c / source)], capture_output=True, text=True
+                    )
+                    self.assertEqual(result.stderr, "")
+                    self.assertEqual(result.returncode, 0)
+
+    def test_imports_are_those_of_the_firmware(self):
+        subprocess.run(
+            ["gcc", "-O2", "-fno-builtin-printf", f"-I{self.c}", "-c", str(self.c / "lib0.c"), "-o", str(self.c / "n.o")], check=True
+        )
+        imports = _names(self.c / "n.o", "--undefined-only") - {"_GLOBAL_OFFSET_TABLE_"}
+        self.assertTrue(imports)
+        self.assertLessEqual(imports, link.allowed_imports())
+        stubs = (self.c / "stubs.c").read_text()
+        for name in imports:
+            self.assertIn(f" {name}(", stubs)
+
+
+if __name__ == "__main__":
+    unittest.main()
