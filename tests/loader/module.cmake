@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# c7x_test_module(NAME): builds fixtures/NAME.c, and fixtures/NAME_data.c with its weights if there is one, into
+# tests/modules/NAME.out of the build folder: a native module of the format of docs/modules.md, made with the linker
+# script of c7x-compile. Never sanitized, since a module has no runtime to call.
+set(C7X_MODULE_SCRIPT ${PROJECT_SOURCE_DIR}/compiler/c7x_compile/data/module.ld)
+set(C7X_TEST_MODULES_DIR ${CMAKE_BINARY_DIR}/tests/modules)
+set(C7X_TEST_MODULE_FILES)
+set(C7X_MODULE_COMPILE -std=c11 -O2 -Wall -Wextra -fPIC -fno-plt -fvisibility=hidden -fno-stack-protector
+    -fno-asynchronous-unwind-tables -U_FORTIFY_SOURCE -I${PROJECT_SOURCE_DIR}/include)
+set(C7X_MODULE_LINK -shared -nostdlib -Wl,-soname,lib0.out -Wl,--hash-style=sysv -Wl,-z,now -Wl,-z,norelro
+    -Wl,-Bsymbolic -Wl,-z,noexecstack -Wl,-z,max-page-size=4096 -Wl,--build-id=none -Wl,-T,${C7X_MODULE_SCRIPT})
+
+function(c7x_test_module name)
+  set(fixtures ${PROJECT_SOURCE_DIR}/tests/loader/fixtures)
+  set(objects)
+  foreach(part ${name} ${name}_data)
+    if(EXISTS ${fixtures}/${part}.c)
+      set(object ${C7X_TEST_MODULES_DIR}/${part}.o)
+      add_custom_command(OUTPUT ${object}
+        COMMAND ${CMAKE_COMMAND} -E make_directory ${C7X_TEST_MODULES_DIR}
+        COMMAND ${CMAKE_C_COMPILER} ${C7X_MODULE_COMPILE} -c ${fixtures}/${part}.c -o ${object}
+        DEPENDS ${fixtures}/${part}.c ${fixtures}/fixture.h ${PROJECT_SOURCE_DIR}/include/c7x_module.h VERBATIM)
+      list(APPEND objects ${object})
+    endif()
+  endforeach()
+  set(output ${C7X_TEST_MODULES_DIR}/${name}.out)
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_C_COMPILER} ${C7X_MODULE_LINK} ${objects} -o ${output}
+    DEPENDS ${objects} ${C7X_MODULE_SCRIPT} VERBATIM)
+  set(C7X_TEST_MODULE_FILES ${C7X_TEST_MODULE_FILES} ${output} PARENT_SCOPE)
+endfunction()
