@@ -13,6 +13,7 @@ from .weights import Manifest, TensorInfo, pack_io_meta, pack_manifest, pack_wei
 
 _NATIVE_ALIGNMENT = 64
 _C7X_ALIGNMENT = 4
+_WIRE_RANK_MAX = 6
 _DTYPE_CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
 
 
@@ -170,6 +171,8 @@ def _tensor_info(value):
 
 
 def _info(name, dtype, shape):
+    if len(shape) > _WIRE_RANK_MAX:
+        raise CompileError(f"tensor '{name}' has {len(shape)} dimensions; requests carry {_WIRE_RANK_MAX}")
     return TensorInfo(name, (_DTYPE_CODES[dtype.kind], dtype.itemsize * 8, 1), tuple(shape))
 
 

@@ -20,8 +20,13 @@ _FUNCTION = re.compile(
     r"void\* result\) \{\n(.*?)^\}\n",
     re.MULTILINE | re.DOTALL,
 )
-_ARGUMENT = re.compile(r"^  int32_t (\w+)_type_index = \(\(\(TVMFFIAny\*\)args\)\[(\d+)\]\.type_index\);$")
-_DATA = re.compile(r"^  (\w+)\* (\w+) = \(\(\w+\*\)\(\(\w+\*\)\(\(\(DLTensor\*\)(\w+)_handle\)\[0\]\.data\)\)\);$")
+_ENTRY = re.compile(r"^TVM_DLL int32_t __tvm_ffi_main\(void\* self,.*?^\}\n", re.MULTILINE | re.DOTALL)
+_ARGUMENT = re.compile(
+    r"^  int32_t (\w+)_type_index(_\d+)? = \(\(\(TVMFFIAny\*\)args\)\[(\d+)\]\.type_index\);$"
+)
+_DATA = re.compile(
+    r"^  (\w+)\* (\w+) = \(\(\w+\*\)\(\(\w+\*\)\(\(\(DLTensor\*\)(\w+)\)\[0\]\.data\)\)\);$"
+)
 _ALLOCATION = re.compile(
     r"^( *)(\w+)\* (\w+) = \(\(\w+\*\)\(\(\w+\*\)TVMBackendAllocWorkspace\(1, dev_id, "
     r"\(uint64_t\)(\d+)ULL, \d+, \d+\)\)\);\n"
@@ -31,6 +36,7 @@ _ALLOCATION = re.compile(
 _FREE = re.compile(
     r"^ *if \(TVMBackendFreeWorkspace\(1, dev_id, \w+\) != 0\) \{\n *return -1;\n *\}\n", re.MULTILINE
 )
+_HALF = re.compile(r"\bhalf\b")
 _SPECIAL_FLOAT = re.compile(r"(?<![\w.])(inff|inf|nanf|nan)(?![\w(])")
 _SPECIAL_VALUES = {
     "inff": "((float)INFINITY)",
@@ -64,7 +70,8 @@ def parse(source):
             rejected[name] = reason
         else:
             kernels[name] = _kernel(name, body)
-    rest = _FUNCTION.sub("", source)
+    # A module of one kernel has a second function that only calls it.
+    rest = _ENTRY.sub("", _FUNCTION.sub("", source))
     if re.search(r"^\w.*\{$", rest, re.MULTILINE):
         raise CompileError("TVM printed a function of unknown form; apache-tvm must be the pinned one")
     return kernels, rejected
@@ -88,7 +95,7 @@ def _kernel(name, body):
     workspace = _Workspace()
     text = _FREE.sub("", _ALLOCATION.sub(workspace.place, text))
     text = _SPECIAL_FLOAT.sub(lambda match: _SPECIAL_VALUES[match.group(1)], text)
-    text = re.sub(r"\bhalf\b", "C7X_HALF", text)
+    text = _HALF.sub("C7X_HALF", text)
     found = [word for word in _FORBIDDEN if word in text]
     if found:
         raise CompileError(f"TVM printed kernel {name} in an unknown form ({', '.join(found)})")
@@ -114,9 +121,10 @@ def _read_prologue(name, body):
         argument = _ARGUMENT.match(line.rstrip("\n"))
         data = _DATA.match(line.rstrip("\n"))
         if argument:
-            order[int(argument.group(2))] = argument.group(1)
+            handle = f"{argument.group(1)}_handle{argument.group(2) or ''}"
+            order[int(argument.group(3))] = handle
         elif data:
-            types[data.group(3)] = (data.group(1), data.group(2))
+            types[data.group(3)] = (_HALF.sub("C7X_HALF", data.group(1)), data.group(2))
         elif depth == 0 and not _is_prologue(line):
             break
         depth += line.count("{") - line.count("}")
@@ -131,12 +139,10 @@ def _read_prologue(name, body):
 def _is_prologue(line):
     return (
         re.match(r"  void\* condval(_\d+)?;", line)
-        or re.match(r"  if \(\w+_type_index == 70\) \{", line)
-        or re.match(r"  void\* \w+_handle = \(void\*\)condval", line)
-        or "_handle)[0].shape);" in line
-        or "_handle)[0].strides);" in line
-        or "_handle)[0].device.device_id);" in line
-        or re.match(r"  if \(!\(\w+_strides == NULL\)\) \{", line)
+        or re.match(r"  if \(\w+_type_index(_\d+)? == 70\) \{", line)
+        or re.match(r"  void\* \w+_handle(_\d+)? = \(void\*\)condval", line)
+        or re.search(r"_handle(_\d+)?\)\[0\]\.(shape|strides|device\.device_id)\);", line)
+        or re.match(r"  if \(!\(\w+_strides(_\d+)? == NULL\)\) \{", line)
         or line.strip() == "}"
     )
 
