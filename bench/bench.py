@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Times the real models against onnxruntime, one thread each, in turns within one run.
+
+Prints a table and writes build/bench/results.json: a list of {name, unit, ratio, goal, met}, where
+ratio is ours over onnxruntime's, and goal and met are null where no goal is set. Exits 1 when a goal
+is missed.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "models"))
+
+from c7x_compile import check, onnx_model  # noqa: E402
+from c7x_compile.errors import CompileError  # noqa: E402
+from models import MODELS  # noqa: E402
+
+RESULTS = ROOT / "build" / "bench" / "results.json"
+GOALS = {"resnet50-thin": 2.0}
+ROUND_SECONDS = 0.25
+
+
+class DeviceSession:
+    """A module loaded once on the emulated device, through `c7x_compute session-run`."""
+
+    def __init__(self, module, inputs):
+        """inputs: list of arrays, the same for every call."""
+        self._data = b"".join(np.ascontiguousarray(array).tobytes() for array in inputs)
+        request = {
+            "op": "infer",
+            "num_inputs": len(inputs),
+            "input_size": len(self._data),
+            "shape": ";".join(",".join(map(str, array.shape)) for array in inputs),
+            "dtype": ";".join(str(array.dtype) for array in inputs),
+        }
+        self._request = json.dumps(request, separators=(",", ":")).encode() + b"\n"
+        self._process = subprocess.Popen(
+            [check.find_c7x_compute(), "session-run", "--module", str(module)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self._reply()
+
+    def infer(self):
+        """Runs the model once. Returns (nanoseconds on the device, output bytes, reply)."""
+        self._process.stdin.write(self._request + self._data)
+        self._process.stdin.flush()
+        reply = self._reply()
+        data = self._process.stdout.read(reply.get("output_size", 0))
+        return reply["cycles"], data, reply
+
+    def close(self):
+        self._process.stdin.close()
+        self._process.wait(timeout=30)
+        self._process.stdout.close()
+
+    def _reply(self):
+        line = self._process.stdout.readline()
+        reply = json.loads(line) if line else {"error": "the session ended"}
+        if reply.get("status") not in ("ok", "ready"):
+            raise CompileError(reply.get("error", "the session failed"))
+        return reply
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="models; all when none is given")
+    parser.add_argument("--rounds", type=int, default=8, help="turns for each side (default 8)")
+    args = parser.parse_args()
+    results = []
+    print(f"{'model':<16}{'ours ms':>10}{'onnxruntime ms':>16}{'ratio':>8}{'goal':>8}")
+    for model in MODELS:
+        if args.names and model.name not in args.names:
+            continue
+        model.compile()
+        ours, theirs = measure(model, args.rounds)
+        ratio, goal = ours / theirs, GOALS.get(model.name)
+        met = None if goal is None else ratio <= goal
+        results.append({"name": model.name, "unit": "ratio", "ratio": round(ratio, 3), "goal": goal, "met": met})
+        shown = "-" if goal is None else f"{goal:.1f}{'' if met else ' missed'}"
+        print(f"{model.name:<16}{ours:>10.3f}{theirs:>16.3f}{ratio:>8.2f}{shown:>8}", flush=True)
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    return 1 if any(result["met"] is False for result in results) else 0
+
+
+def measure(model, rounds):
+    """Median milliseconds of (ours, onnxruntime): the sides take turns of ROUND_SECONDS, so that what
+    else the machine does falls on both. Warm-up is not counted."""
+    specialised = model.specialised()
+    session = onnx_model.session(specialised)
+    inputs = model.inputs(0)
+    names = [value.name for value in onnx_model.graph_inputs(specialised)]
+    device = DeviceSession(model.module, [inputs[name] for name in names])
+    try:
+        expected = session.run(None, inputs)
+        _, data, reply = device.infer()
+        if check.worst_error(check.split_outputs(data, reply), expected) > check.ERROR_LIMIT:
+            raise CompileError(f"{model.name}: wrong result")
+        ours, theirs = [], []
+        for _ in range(rounds):
+            ours += _turn(lambda: device.infer()[0] / 1e6)
+            theirs += _turn(lambda: _timed(session, inputs))
+    finally:
+        device.close()
+    return statistics.median(ours), statistics.median(theirs)
+
+
+def _turn(once):
+    end = time.perf_counter() + ROUND_SECONDS
+    times = [once()]
+    while time.perf_counter() < end:
+        times.append(once())
+    return times
+
+
+def _timed(session, inputs):
+    begin = time.perf_counter()
+    session.run(None, inputs)
+    return (time.perf_counter() - begin) * 1e3
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except CompileError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        sys.exit(1)
