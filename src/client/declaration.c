@@ -21,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATION "client"
 #define MACHINE_TI_C7X 145 /* its dynamic table holds file offsets, others hold addresses */
 
 enum {
@@ -63,21 +62,21 @@ struct symbol_table {
 
 static enum c7x_status fail_load(const struct module_file *file, const char *what)
 {
-    return c7x_error_set(file->error, C7X_LOAD, STATION, "%s: %s", file->path, what);
+    return c7x_error_set(file->error, C7X_LOAD, C7X_CLIENT_STATION, "%s: %s", file->path, what);
 }
 
 static enum c7x_status read_bytes(struct module_file *file, uint64_t offset, uint64_t size,
                                   void *out, const char *what)
 {
     if (!c7x_range_inside(offset, size, 0, file->size))
-        return c7x_error_set(file->error, C7X_LOAD, STATION,
+        return c7x_error_set(file->error, C7X_LOAD, C7X_CLIENT_STATION,
                              "%s: %s at offset %llu (%llu bytes) is not in the file (%llu bytes)",
                              file->path, what, (unsigned long long)offset, (unsigned long long)size,
                              (unsigned long long)file->size);
     if (fseek(file->stream, (long)offset, SEEK_SET) != 0 ||
         fread(out, 1, (size_t)size, file->stream) != (size_t)size)
-        return c7x_error_set(file->error, C7X_FILE, STATION, "cannot read %s: %s", file->path,
-                             strerror(errno));
+        return c7x_error_set(file->error, C7X_FILE, C7X_CLIENT_STATION, "cannot read %s: %s",
+                             file->path, strerror(errno));
     return C7X_OK;
 }
 
@@ -85,8 +84,8 @@ static enum c7x_status open_file(struct module_file *file)
 {
     file->stream = fopen(file->path, "rb");
     if (file->stream == NULL)
-        return c7x_error_set(file->error, C7X_FILE, STATION, "cannot open %s: %s", file->path,
-                             strerror(errno));
+        return c7x_error_set(file->error, errno == EACCES ? C7X_PERMISSION : C7X_FILE,
+                             C7X_CLIENT_STATION, "cannot open %s: %s", file->path, strerror(errno));
     char first;
     errno = 0;
     size_t got = fread(&first, 1, 1, file->stream); /* a folder opens, but cannot be read */
@@ -94,8 +93,8 @@ static enum c7x_status open_file(struct module_file *file)
     if ((got == 1 || errno == 0) && fseek(file->stream, 0, SEEK_END) == 0)
         size = ftell(file->stream);
     if (size < 0)
-        return c7x_error_set(file->error, C7X_FILE, STATION, "cannot read %s: %s", file->path,
-                             strerror(errno));
+        return c7x_error_set(file->error, C7X_FILE, C7X_CLIENT_STATION, "cannot read %s: %s",
+                             file->path, strerror(errno));
     file->size = (uint64_t)size;
     return C7X_OK;
 }
@@ -193,7 +192,7 @@ static enum c7x_status read_symbol_names(struct module_file *file, struct symbol
         return fail_load(file, "the symbol table is not in the file");
     table->text = calloc(1, (size_t)table->string_size + 1);
     if (table->text == NULL)
-        return c7x_error_set(file->error, C7X_HOST_NOMEM, STATION, "out of memory");
+        return c7x_error_set(file->error, C7X_HOST_NOMEM, C7X_CLIENT_STATION, "out of memory");
     return read_bytes(file, table->strings, table->string_size, table->text, "the string table");
 }
 
@@ -233,7 +232,7 @@ static enum c7x_status read_manifest_header(struct module_file *file, uint64_t o
     if (header->magic != C7X_MANIFEST_MAGIC)
         return fail_load(file, "the manifest does not begin with C7XM");
     if (header->major != C7X_MANIFEST_MAJOR)
-        return c7x_error_set(file->error, C7X_LOAD, STATION,
+        return c7x_error_set(file->error, C7X_LOAD, C7X_CLIENT_STATION,
                              "%s: the manifest has version %u.%u, this library reads %u.x",
                              file->path, header->major, header->minor, C7X_MANIFEST_MAJOR);
     if (header->total_bytes < sizeof *header || header->total_bytes > MANIFEST_SIZE_MAX)
@@ -250,7 +249,7 @@ static enum c7x_status read_manifest(struct module_file *file, const struct symb
     uint64_t offset = 0;
     C7X_RETURN_IF_ERROR(find_symbol(file, table, "_binary_c7x_manifest_start", &found, &address));
     if (!found)
-        return c7x_error_set(file->error, C7X_SYMBOL, STATION,
+        return c7x_error_set(file->error, C7X_SYMBOL, C7X_CLIENT_STATION,
                              "%s declares nothing: it has no symbol _binary_c7x_manifest_start",
                              file->path);
     if (!find_offset(file, address, &offset))
@@ -259,7 +258,7 @@ static enum c7x_status read_manifest(struct module_file *file, const struct symb
     C7X_RETURN_IF_ERROR(read_manifest_header(file, offset, &header));
     uint8_t *manifest = malloc(header.total_bytes);
     if (manifest == NULL)
-        return c7x_error_set(file->error, C7X_HOST_NOMEM, STATION, "out of memory");
+        return c7x_error_set(file->error, C7X_HOST_NOMEM, C7X_CLIENT_STATION, "out of memory");
     enum c7x_status status = read_bytes(file, offset, header.total_bytes, manifest, "the manifest");
     /* It was read twice: what counts from here on is the copy. */
     if (status == C7X_OK && memcmp(manifest, &header, sizeof header) != 0)
@@ -339,7 +338,7 @@ static enum c7x_status parse_manifest(struct module_file *file,
             return fail_load(file, "the manifest is cut short");
         if (!take_record(declaration, record.tag, declaration->manifest + offset,
                          record.payload_bytes))
-            return c7x_error_set(file->error, C7X_LOAD, STATION,
+            return c7x_error_set(file->error, C7X_LOAD, C7X_CLIENT_STATION,
                                  "%s: record %u of the manifest is malformed", file->path, i);
         if (!c7x_align_size(offset + record.payload_bytes, 8, &next))
             return fail_load(file, "the manifest is cut short");
@@ -367,8 +366,10 @@ enum c7x_status c7x_module_declaration_read(const char *path,
                                             struct c7x_module_declaration **out_declaration)
 {
     struct c7x_error *error = c7x_client_thread_error();
+    c7x_error_clear(error);
     if (path == NULL || out_declaration == NULL)
-        return c7x_error_set(error, C7X_INVALID, STATION, "no path, or nowhere to put the result");
+        return c7x_error_set(error, C7X_INVALID, C7X_CLIENT_STATION,
+                             "no path, or nowhere to put the result");
     struct module_file *file = calloc(1, sizeof *file);
     struct c7x_module_declaration *declaration = calloc(1, sizeof *declaration);
     enum c7x_status status = C7X_HOST_NOMEM;
@@ -377,7 +378,7 @@ enum c7x_status c7x_module_declaration_read(const char *path,
         file->error = error;
         status = read_declaration(file, declaration);
     } else {
-        c7x_error_set(error, status, STATION, "out of memory");
+        c7x_error_set(error, status, C7X_CLIENT_STATION, "out of memory");
     }
     if (file != NULL && file->stream != NULL)
         (void)fclose(file->stream); /* it was only read */
