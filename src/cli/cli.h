@@ -265,10 +265,9 @@ struct cli_request {
     uint32_t handle;
     uint32_t model_id; /* 0: the module's own weights */
     uint32_t repeat;
-    uint64_t output_bytes; /* 0: as the library does, then more as long as it is too little */
+    uint64_t output_bytes; /* room to reserve; 0: the library finds out */
 };
 
-/* Runs it, with buffers that are large enough. */
 enum c7x_status cli_infer_tensors(struct cli *cli, const struct cli_request *request,
                                   const struct cli_inputs *inputs, struct cli_outputs *outputs);
 /* All of `run` and `profile`. */

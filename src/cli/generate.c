@@ -94,9 +94,10 @@ static bool allocate(struct cli_inputs *inputs)
 int cli_generate_inputs(const struct cli *cli, const struct c7x_module_declaration *declaration,
                         struct cli_inputs *out_inputs)
 {
-    if (declaration == NULL)
-        return cli_fail(cli, "input",
-                        "there is no --input, and the module does not declare what it takes");
+    if (declaration == NULL) {
+        fputs("note: no --input, and the module declares none: it runs without\n", stderr);
+        return CLI_DONE;
+    }
     const char *problem =
         cli_declared_tensors(declaration, out_inputs->tensors, &out_inputs->count);
     if (problem != NULL)

@@ -2,10 +2,6 @@
 /* What `run` and `profile` do: load, infer, write, unload; and what other commands need of it. */
 #include "cli.h"
 
-#define OUTPUT_BYTES_FIRST ((uint64_t)1 << 20)
-#define OUTPUT_BYTES_FACTOR 16
-#define OUTPUT_BYTES_MAX ((uint64_t)256 << 20)
-
 struct job {
     const char *module_path;
     struct c7x_module_declaration *declaration;
@@ -33,17 +29,17 @@ const char *cli_module_path(const struct cli *cli)
 }
 
 /*
- * A file that the host cannot make sense of is still left to the device, which knows more kinds:
- * only a file that cannot be read ends it here.
+ * A file that the host cannot make sense of is still left to the device, which knows more kinds,
+ * unless the declaration is needed to make inputs.
  */
 int cli_read_declaration(const struct cli *cli, const char *path,
                          struct c7x_module_declaration **out_declaration)
 {
     enum c7x_status status = c7x_module_declaration_read(path, out_declaration);
-    bool needed = cli->options.input_count == 0;
-    if (status == C7X_OK || (status == C7X_SYMBOL && !needed) || (status == C7X_LOAD && !needed))
+    bool has_input = cli->options.input_count > 0;
+    if (status == C7X_OK || status == C7X_SYMBOL || (status == C7X_LOAD && has_input))
         return CLI_DONE;
-    return cli_fail_status(cli, status == C7X_SYMBOL ? "input" : "load", status);
+    return cli_fail_status(cli, "load", status);
 }
 
 static int load(struct cli *cli, struct job *job)
@@ -54,41 +50,20 @@ static int load(struct cli *cli, struct job *job)
     return status == C7X_OK ? CLI_DONE : cli_fail_status(cli, "load", status);
 }
 
-/* Buffers of at least these sizes; what the library has already made may do. */
-static enum c7x_status reserve(struct cli *cli, const struct cli_inputs *inputs,
-                               uint64_t output_bytes)
-{
-    uint64_t input_bytes = cli_buffer_bytes(inputs->tensors, inputs->count);
-    if (output_bytes == 0 && input_bytes <= c7x_client_input_capacity(cli->client))
-        return C7X_OK;
-    return c7x_client_reserve_io(cli->client, input_bytes, output_bytes);
-}
-
-static enum c7x_status infer_once(struct cli *cli, const struct cli_request *request,
-                                  const struct cli_inputs *inputs, uint64_t output_bytes,
-                                  struct cli_outputs *outputs)
+enum c7x_status cli_infer_tensors(struct cli *cli, const struct cli_request *request,
+                                  const struct cli_inputs *inputs, struct cli_outputs *outputs)
 {
     int count = C7X_CLIENT_OUTPUTS_MAX;
-    enum c7x_status status = reserve(cli, inputs, output_bytes);
+    enum c7x_status status = C7X_OK;
+    if (request->output_bytes != 0)
+        status = c7x_client_reserve_io(
+            cli->client, cli_buffer_bytes(inputs->tensors, inputs->count), request->output_bytes);
     if (status == C7X_OK)
         status = c7x_client_infer_repeat(cli->client, request->handle, request->model_id,
                                          inputs->tensors, inputs->count, outputs->tensors, &count,
                                          &outputs->cycles, request->repeat);
     if (status == C7X_OK)
         outputs->count = count;
-    return status;
-}
-
-/* How much a module puts out is known only when it has run: with too little room it runs again with
- * more. */
-enum c7x_status cli_infer_tensors(struct cli *cli, const struct cli_request *request,
-                                  const struct cli_inputs *inputs, struct cli_outputs *outputs)
-{
-    enum c7x_status status = infer_once(cli, request, inputs, request->output_bytes, outputs);
-    for (uint64_t room = OUTPUT_BYTES_FIRST;
-         status == C7X_SIZE && request->output_bytes == 0 && room <= OUTPUT_BYTES_MAX;
-         room *= OUTPUT_BYTES_FACTOR)
-        status = infer_once(cli, request, inputs, room, outputs);
     return status;
 }
 

@@ -47,7 +47,8 @@ static const struct option_row rows[] = {
     {CLI_OPTION_REPEAT, KEY_REPEAT, "repeat", "N",
      "Run N times in one request. Default: 1, for profile 2."},
     {CLI_OPTION_OUTPUT_BYTES, KEY_BYTES, "output-bytes", "N",
-     "Room for the outputs. Default: 1 MB, more when that is too little."},
+     "Reserve this much room for the outputs. Default: what turns out to be needed, for which a "
+     "module that puts out more than was expected runs once more."},
     {CLI_OPTION_DEVICE, KEY_DEVICE, "device", "DEV",
      "emu: an emulator of its own; emu: with a colon: the shared emulator; emu:PATH: the one that "
      "listens at PATH. Default: $C7X_DEVICE, else emu for run, profile and session-run and the "
