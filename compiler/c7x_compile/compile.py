@@ -3,9 +3,12 @@
 
 import os
 import platform
+import re
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import numpy as np
 
 from . import __version__, onnx_model
 from .errors import CompileError, UnsupportedOperators
@@ -48,11 +51,12 @@ def compile_model(path, options, progress):
     with progress.stage("read and fold the model (onnxruntime)"):
         specialised = onnx_model.specialise(onnx_model.load(path), options.shapes, options.constants)
         folded = onnx_model.fold(specialised)
-        onnx_model.check_folded(specialised, folded)
+        expected_shapes = onnx_model.check_folded(specialised, folded)
     with progress.stage("load TVM"):
         from . import emit, importer, kernels, link, middle, ti
     with progress.stage("import"):
         module = importer.import_onnx(folded)
+        outputs = _output_infos(specialised, importer.output_types(module), expected_shapes)
     plain = options.plain or not options.target.is_native
     with progress.stage("lower" if plain else "lower and schedule"):
         lowered = middle.lower(module, plain)
@@ -66,7 +70,6 @@ def compile_model(path, options, progress):
         emitted = emit.emit(lowered.executable, functions, texts, banner, options.profile)
         _reject_half(options.target, emitted)
         inputs = [_tensor_info(value) for value in onnx_model.graph_inputs(folded)]
-        outputs = _output_infos(specialised, folded)
         manifest = Manifest(
             tools=_tools(options.target, link),
             target=options.target.architecture,
@@ -85,7 +88,7 @@ def compile_model(path, options, progress):
                 link.build(options.target, folder, folder / "lib0.out")
         if options.emit_c is not None:
             with progress.stage("write C"):
-                _write_c(Path(options.emit_c), folder, options.target, ti)
+                _write_c(Path(options.emit_c), folder, options.target, link, ti)
         if options.output is not None:
             _install(folder / "lib0.out", Path(options.output))
     return Result(specialised, inputs, outputs)
@@ -112,22 +115,18 @@ def _write_parts(folder, target, emitted, manifest):
     (folder / "manifest.bin").write_bytes(pack_manifest(manifest))
 
 
-def _write_c(destination, folder, target, ti):
+def _write_c(destination, folder, target, link, ti):
     destination.mkdir(parents=True, exist_ok=True)
     for name in ("lib0.c", "weights.bin", "io_meta.bin", "manifest.bin"):
         (destination / name).write_bytes((folder / name).read_bytes())
     if target.is_native:
         ti.write_native(destination, target)
     else:
-        ti.write_c7x(destination, _undefined_names(destination))
+        ti.write_c7x(destination, _undefined_names(destination, link))
 
 
-def _undefined_names(folder):
-    """Names that lib0.c calls and does not define, found by what c7x_module.h and libm declare."""
-    import re
-
-    from . import link
-
+def _undefined_names(folder, link):
+    """The firmware's functions that lib0.c calls."""
     words = set(re.findall(r"\b([A-Za-z_]\w*)\(", (folder / "lib0.c").read_text()))
     return sorted(words & link.allowed_imports())
 
@@ -176,11 +175,18 @@ def _info(name, dtype, shape):
     return TensorInfo(name, (_DTYPE_CODES[dtype.kind], dtype.itemsize * 8, 1), tuple(shape))
 
 
-def _output_infos(specialised, folded):
-    """Names and types as the model declares them, shapes as onnxruntime computes them."""
-    inputs = onnx_model.random_inputs(folded, seed=0)
-    arrays = onnx_model.session(folded).run(None, inputs)
-    return [_info(v.name, a.dtype, a.shape) for v, a in zip(specialised.graph.output, arrays)]
+def _output_infos(specialised, types, expected_shapes):
+    """Outputs by ONNX name. Raises CompileError when the import changed a shape."""
+    infos = [
+        _info(value.name, np.dtype(dtype), shape)
+        for value, (shape, dtype) in zip(specialised.graph.output, types, strict=True)
+    ]
+    for info, shape in zip(infos, expected_shapes or []):
+        if info.shape != shape:
+            raise CompileError(
+                f"output '{info.name}' would have shape {list(info.shape)}, onnxruntime has {list(shape)}"
+            )
+    return infos
 
 
 def _tools(target, link):

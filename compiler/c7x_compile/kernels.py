@@ -27,6 +27,8 @@ _ARGUMENT = re.compile(
 _DATA = re.compile(
     r"^  (\w+)\* (\w+) = \(\(\w+\*\)\(\(\w+\*\)\(\(\(DLTensor\*\)(\w+)\)\[0\]\.data\)\)\);$"
 )
+# Our data pointers have the offset added already.
+_OFFSET = re.compile(r"^  (int\d+_t) (\w+) = .*\(DLTensor\*\)\w+_handle(?:_\d+)?\)\[0\]\.byte_offset\).*;$")
 _ALLOCATION = re.compile(
     r"^( *)(\w+)\* (\w+) = \(\(\w+\*\)\(\(\w+\*\)TVMBackendAllocWorkspace\(1, dev_id, "
     r"\(uint64_t\)(\d+)ULL, \d+, \d+\)\)\);\n"
@@ -90,8 +92,8 @@ def _why_not(body):
 
 
 def _kernel(name, body):
-    arguments, prologue_end = _read_prologue(name, body)
-    text = body[prologue_end:]
+    arguments, offsets, prologue_end = _read_prologue(name, body)
+    text = "".join(offsets) + body[prologue_end:]
     workspace = _Workspace()
     text = _FREE.sub("", _ALLOCATION.sub(workspace.place, text))
     text = _SPECIAL_FLOAT.sub(lambda match: _SPECIAL_VALUES[match.group(1)], text)
@@ -112,19 +114,23 @@ def _kernel(name, body):
 
 
 def _read_prologue(name, body):
-    """Returns the arguments, (C type or None when unused, name) in order, and where the code begins."""
-    order, types = {}, {}
+    """Returns the arguments, (C type or None when unused, name) in order, lines that declare element
+    offsets as zero, and where the code begins."""
+    order, types, offsets = {}, {}, []
     position = code_begins = 0
     depth = 0
     for line in body.splitlines(keepends=True):
         position += len(line)
         argument = _ARGUMENT.match(line.rstrip("\n"))
         data = _DATA.match(line.rstrip("\n"))
+        offset = _OFFSET.match(line.rstrip("\n"))
         if argument:
             handle = f"{argument.group(1)}_handle{argument.group(2) or ''}"
             order[int(argument.group(3))] = handle
         elif data:
             types[data.group(3)] = (_HALF.sub("C7X_HALF", data.group(1)), data.group(2))
+        elif offset:
+            offsets.append(f"  {offset.group(1)} {offset.group(2)} = 0;\n")
         elif depth == 0 and not _is_prologue(line):
             break
         depth += line.count("{") - line.count("}")
@@ -133,7 +139,7 @@ def _read_prologue(name, body):
     if sorted(order) != list(range(len(order))):
         raise CompileError(f"TVM printed kernel {name} with arguments of unknown form")
     arguments = [types.get(order[i], (None, order[i])) for i in range(len(order))]
-    return arguments, code_begins
+    return arguments, offsets, code_begins
 
 
 def _is_prologue(line):

@@ -4,6 +4,9 @@
 Stock TVM passes only; the schedule is in schedule.py, the C around it in emit.py.
 """
 
+import contextlib
+import os
+import sys
 import tempfile
 from collections import defaultdict
 from dataclasses import dataclass
@@ -43,7 +46,7 @@ def lower(module, plain=False):
     intrinsics.register()
     notes = []
     target = tvm.target.Target("c")
-    with target, tvm.transform.PassContext(opt_level=3, config=_PASS_CONFIG):
+    with _quiet(), target, tvm.transform.PassContext(opt_level=3, config=_PASS_CONFIG):
         module = _run(module, relax.transform.DecomposeOpsForInference(), relax.transform.FoldConstant())
         if not plain:
             module = _channels_last(module, notes)
@@ -65,6 +68,21 @@ def lower(module, plain=False):
         executable = vmfile.parse(path.read_bytes())
     source = "".join(imported.inspect_source() for imported in built.mod.imports)
     return Lowered(source, executable, nodes, notes)
+
+
+@contextlib.contextmanager
+def _quiet():
+    """Keeps the log of TVM's C++ side, which knows no names of the model, off stderr."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as sink:
+            os.dup2(sink.fileno(), 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(saved, 2)
+        os.close(saved)
 
 
 def _run(module, *passes):

@@ -234,12 +234,18 @@ def relative_error(actual, expected):
 def check_folded(original, folded):
     """Compares the folded model with the original in onnxruntime on one random input.
 
-    Raises CompileError when an output differs in shape or by more than FOLD_TOLERANCE.
+    Returns the shapes of the outputs, or None when the model cannot be run on random input (it then
+    depends on values, such as sizes). Raises CompileError when an output differs in shape or by more
+    than FOLD_TOLERANCE.
     """
     inputs = random_inputs(folded, seed=0)
-    expected = session(original).run(None, inputs)
+    try:
+        expected = session(original).run(None, inputs)
+    except Exception:  # onnxruntime's own error types are many; the model rejects these values.
+        return None
     actual = session(folded).run(None, inputs)
     for value, ours, theirs in zip(folded.graph.output, actual, expected):
         error = relative_error(ours, theirs)
         if error > FOLD_TOLERANCE:
             raise CompileError(f"folding changed output '{value.name}' (difference {error:.2g})")
+    return [array.shape for array in expected]

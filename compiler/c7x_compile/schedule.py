@@ -19,6 +19,7 @@ _LANES_MAX = 32  # floats of one accumulator row
 _ROWS_MAX = 8
 _TILE_MAX = 256  # floats of one tile
 _LANES_ALONE = 128  # accumulator row when no dimension reuses operands
+_PARTIAL_MIN = 4
 _PARTIAL_MAX = 32
 
 
@@ -220,27 +221,23 @@ def _inline_into(sch, store):
 
 
 def _partial(sch, reduction):
+    """Sums in lanes of the last reduction axis, then over the lanes; False when it has no lanes."""
     axis = reduction.axes(_REDUCTION)[-1]
     lanes = _lane_count(reduction.extents[axis], _PARTIAL_MAX)
-    if lanes < 4:
+    if lanes < _PARTIAL_MIN:
         return False
-    spatial = reduction.axes(_SPATIAL)
+    depth = len(reduction.axes(_SPATIAL))
     _, inner = sch.split(reduction.loops[axis], [None, lanes])
-    partial = sch.rfactor(inner, factor_axis=len(spatial))
-    if spatial:
-        sch.compute_at(partial, sch.get_loops(reduction.block)[len(spatial) - 1])
-    # The lanes are the last spatial iterator of the partial block; their loop goes innermost.
-    loops = sch.get_loops(partial)[len(spatial):]
-    lane_loop = next(l for l in loops if _constant_extent(sch, l) == lanes and _drives_spatial(sch, partial, l))
-    others = [l for l in loops if l is not lane_loop]
-    if others:
-        sch.reorder(*others, lane_loop)
-        sch.decompose_reduction(partial, others[0])
+    partial = sch.rfactor(inner, factor_axis=depth)
+    if depth:
+        sch.compute_at(partial, sch.get_loops(reduction.block)[depth - 1])
+        # Its loops are now in the order of its iterators: the lanes, then what is reduced.
+        lane_loop, *reduced = sch.get_loops(partial)[depth:]
+    else:
+        *reduced, lane_loop = sch.get_loops(partial)
+    if _constant_extent(sch, lane_loop) != lanes:
+        raise ValueError("the lanes are not where they were expected")
+    if reduced:
+        sch.reorder(*reduced, lane_loop)
+        sch.decompose_reduction(partial, reduced[0])
     return True
-
-
-def _drives_spatial(sch, block, loop):
-    """Whether the loop is bound to a spatial iterator of the block."""
-    variable = sch.get(loop).loop_var
-    values = sch.get_block_realize(block).iter_values if hasattr(sch, "get_block_realize") else []
-    return not values or any(v.same_as(variable) for v in undefined_vars(values[-1], []))
