@@ -12,8 +12,7 @@ function(c7x_library name)
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include
                              ${PROJECT_SOURCE_DIR}/src/os/posix)
   target_link_libraries(${name} PUBLIC ${arg_USES} PRIVATE c7x_warnings)
-  set_target_properties(${name} PROPERTIES C_VISIBILITY_PRESET hidden
-                        ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/obj)
+  set_target_properties(${name} PROPERTIES ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/obj)
 endfunction()
 
 # c7x_test(NAME LABEL SOURCES a.c ... [USES library ...] [SECONDS 60]): a cmocka program under ctest.

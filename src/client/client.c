@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "client_impl.h"
+#include "over.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define DEADLINE_MS_DEFAULT 60000
+#define NS_PER_MS 1000000LL
+
+/* Why this thread's last call without a client failed. */
+static _Thread_local struct c7x_error thread_error;
+
+struct c7x_error *c7x_client_thread_error(void)
+{
+    return &thread_error;
+}
+
+void c7x_client_enter(struct c7x_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    c7x_error_clear(&client->error);
+    client->has_oom = false;
+}
+
+enum c7x_status c7x_client_leave(struct c7x_client *client, enum c7x_status status)
+{
+    if (status == C7X_RESET)
+        client->is_reset = true;
+    pthread_mutex_unlock(&client->lock);
+    return status;
+}
+
+int64_t c7x_client_deadline_ns(const struct c7x_client *client)
+{
+    int64_t ms = client->options.deadline_ms;
+    if (ms < 0 || ms > INT64_MAX / NS_PER_MS)
+        return C7X_OS_FOREVER;
+    return c7x_os_deadline_ns(ms * NS_PER_MS);
+}
+
+void c7x_client_options_init(struct c7x_client_options *options)
+{
+    memset(options, 0, sizeof *options);
+    options->struct_size = sizeof *options;
+    options->deadline_ms = DEADLINE_MS_DEFAULT;
+}
+
+/* A caller built against an older header has a shorter struct; what it does not know keeps its default. */
+static enum c7x_status take_options(struct c7x_client *client, const struct c7x_client_options *options,
+                                    struct c7x_error *error)
+{
+    c7x_client_options_init(&client->options);
+    if (options != NULL) {
+        size_t size = options->struct_size;
+        if (size < offsetof(struct c7x_client_options, device) + sizeof options->device)
+            return c7x_error_set(error, C7X_INVALID, C7X_CLIENT_STATION,
+                                 "options.struct_size is %zu; call c7x_client_options_init first", size);
+        memcpy(&client->options, options, size < sizeof *options ? size : sizeof *options);
+    }
+    if (client->options.priority < 0 || client->options.priority > (int)C7X_WIRE_INFER_PRIORITY_MAX)
+        return c7x_error_set(error, C7X_INVALID, C7X_CLIENT_STATION, "priority %d; allowed are 1 to %u",
+                             client->options.priority, C7X_WIRE_INFER_PRIORITY_MAX);
+    const char *name = client->options.name != NULL ? client->options.name : program_invocation_short_name;
+    strncpy(client->name, name, sizeof client->name - 1);
+    client->options.name = client->name;
+    return C7X_OK;
+}
+
+static enum c7x_status check_version(struct c7x_client *client, int64_t deadline_ns)
+{
+    struct c7x_request request = {.type = C7X_MSG_PING};
+    struct c7x_response response;
+    C7X_RETURN_IF_ERROR(c7x_client_exchange(client, &request, deadline_ns, &response));
+    client->wire_version = response.body.status.version;
+    if (C7X_WIRE_VERSION_MAJOR(client->wire_version) == C7X_WIRE_VERSION_MAJOR(C7X_WIRE_VERSION) &&
+        client->wire_version >= C7X_WIRE_VERSION_3_1)
+        return C7X_OK;
+    return c7x_error_set(&client->error, C7X_VERSION, C7X_CLIENT_STATION,
+                         "the device speaks wire version %u.%u, this library needs %u.%u or a later %u",
+                         C7X_WIRE_VERSION_MAJOR(client->wire_version),
+                         C7X_WIRE_VERSION_MINOR(client->wire_version),
+                         C7X_WIRE_VERSION_MAJOR(C7X_WIRE_VERSION),
+                         C7X_WIRE_VERSION_MINOR(C7X_WIRE_VERSION),
+                         C7X_WIRE_VERSION_MAJOR(C7X_WIRE_VERSION));
+}
+
+static enum c7x_status open_session(struct c7x_client *client, int64_t deadline_ns)
+{
+    struct c7x_request request = {.type = C7X_MSG_SESSION_OPEN};
+    struct c7x_response response;
+    request.body.session_open.wire_version = C7X_WIRE_VERSION;
+    request.body.session_open.process = (uint32_t)getpid();
+    if (getrandom(&request.body.session_open.nonce, sizeof request.body.session_open.nonce, 0) < 0)
+        request.body.session_open.nonce = (uint64_t)c7x_os_clock_ns();
+    memcpy(request.body.session_open.name, client->name, sizeof request.body.session_open.name);
+    C7X_RETURN_IF_ERROR(c7x_client_exchange(client, &request, deadline_ns, &response));
+    if (response.body.session_open.nonce != request.body.session_open.nonce)
+        return c7x_error_set(&client->error, C7X_PROTOCOL, C7X_CLIENT_STATION,
+                             "the device answered another client's session");
+    client->has_session = true;
+    return C7X_OK;
+}
+
+static enum c7x_status bind_printf(struct c7x_client *client, int64_t deadline_ns)
+{
+    struct c7x_request request = {.type = C7X_MSG_SET_PRINTF_BUF};
+    struct c7x_response response;
+    C7X_RETURN_IF_ERROR(client->link->ops->attach(client->link, C7X_WIRE_PRINTF_SIZE, deadline_ns,
+                                                  &client->printf, &client->error));
+    request.body.printf_buf.address = client->printf.dsp_address;
+    request.body.printf_buf.size = C7X_WIRE_PRINTF_SIZE;
+    return c7x_client_exchange(client, &request, deadline_ns, &response);
+}
+
+static enum c7x_status connect_client(struct c7x_client *client, const struct c7x_client_options *options)
+{
+    C7X_RETURN_IF_ERROR(take_options(client, options, &client->error));
+    int64_t deadline_ns = c7x_client_deadline_ns(client);
+    if (getrandom(&client->seq, sizeof client->seq, 0) < 0)
+        client->seq = (uint32_t)c7x_os_clock_ns();
+    if (client->link == NULL)
+        C7X_RETURN_IF_ERROR(
+            c7x_client_open_link(&client->options, deadline_ns, &client->link, &client->error));
+    C7X_RETURN_IF_ERROR(check_version(client, deadline_ns));
+    C7X_RETURN_IF_ERROR(open_session(client, deadline_ns));
+    return bind_printf(client, deadline_ns);
+}
+
+static struct c7x_client *new_client(void)
+{
+    pthread_mutexattr_t attributes;
+    struct c7x_client *client = calloc(1, sizeof *client);
+    if (client == NULL)
+        return NULL;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&client->lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    return client;
+}
+
+enum c7x_status c7x_client_open_over(struct c7x_host_link *link, const struct c7x_client_options *options,
+                                     struct c7x_client **out_client)
+{
+    struct c7x_client *client = new_client();
+    if (client == NULL) {
+        if (link != NULL)
+            link->ops->close(link);
+        return c7x_error_set(&thread_error, C7X_HOST_NOMEM, C7X_CLIENT_STATION, "no memory for a client");
+    }
+    client->link = link;
+    enum c7x_status status = connect_client(client, options);
+    if (status != C7X_OK) {
+        thread_error = client->error;
+        c7x_client_close(client);
+        return status;
+    }
+    *out_client = client;
+    return C7X_OK;
+}
+
+enum c7x_status c7x_client_open_with(const struct c7x_client_options *options,
+                                     struct c7x_client **out_client)
+{
+    return c7x_client_open_over(NULL, options, out_client);
+}
+
+struct c7x_client *c7x_client_open(void)
+{
+    struct c7x_client *client = NULL;
+    return c7x_client_open_with(NULL, &client) == C7X_OK ? client : NULL;
+}
+
+static void close_session(struct c7x_client *client)
+{
+    struct c7x_request request = {.type = C7X_MSG_SESSION_CLOSE};
+    struct c7x_response response;
+    if (client->has_session && !client->is_reset)
+        (void)!c7x_client_exchange(client, &request, c7x_client_deadline_ns(client), &response);
+}
+
+void c7x_client_close(struct c7x_client *client)
+{
+    if (client == NULL)
+        return;
+    close_session(client);
+    if (client->link != NULL) {
+        c7x_client_free_staged(client);
+        client->link->ops->detach(client->link, &client->input);
+        client->link->ops->detach(client->link, &client->output);
+        client->link->ops->detach(client->link, &client->printf);
+        client->link->ops->close(client->link);
+    }
+    pthread_mutex_destroy(&client->lock);
+    free(client);
+}
+
+const char *c7x_client_last_error(const struct c7x_client *client)
+{
+    return client != NULL ? client->error.text : thread_error.text;
+}
+
+const char *c7x_client_last_station(const struct c7x_client *client)
+{
+    const char *station = client != NULL ? client->error.station : thread_error.station;
+    return station != NULL ? station : "";
+}
+
+void c7x_client_set_deadline(struct c7x_client *client, int64_t deadline_ms)
+{
+    pthread_mutex_lock(&client->lock);
+    client->options.deadline_ms = deadline_ms;
+    pthread_mutex_unlock(&client->lock);
+}
+
+enum c7x_status c7x_client_ping(struct c7x_client *client, uint32_t *out_version, uint32_t *out_uptime_ms)
+{
+    struct c7x_request request = {.type = C7X_MSG_PING};
+    struct c7x_response response;
+    c7x_client_enter(client);
+    enum c7x_status status =
+        c7x_client_exchange(client, &request, c7x_client_deadline_ns(client), &response);
+    if (status == C7X_OK && out_version != NULL)
+        *out_version = response.body.status.version;
+    if (status == C7X_OK && out_uptime_ms != NULL)
+        *out_uptime_ms = response.body.status.uptime_ms;
+    return c7x_client_leave(client, status);
+}
+
+enum c7x_status c7x_client_get_status(struct c7x_client *client, struct c7x_client_status *out_status)
+{
+    struct c7x_request request = {.type = C7X_MSG_GET_STATUS};
+    struct c7x_response response;
+    c7x_client_enter(client);
+    enum c7x_status status =
+        c7x_client_exchange(client, &request, c7x_client_deadline_ns(client), &response);
+    if (status == C7X_OK)
+        *out_status = (struct c7x_client_status){
+            response.body.status.version, response.body.status.uptime_ms,
+            response.body.status.jobs_completed, response.body.status.jobs_failed};
+    return c7x_client_leave(client, status);
+}
+
+int c7x_client_get_last_oom(const struct c7x_client *client, uint32_t *out_requested, uint32_t *out_free,
+                            uint32_t *out_total)
+{
+    if (!client->has_oom)
+        return 0;
+    *out_requested = client->oom_requested;
+    *out_free = client->oom_free;
+    *out_total = client->oom_total;
+    return 1;
+}
+
+enum c7x_status c7x_client_read_trace(struct c7x_client *client, uint64_t *inout_position, char *text,
+                                      size_t text_size, size_t *out_size)
+{
+    c7x_client_enter(client);
+    return c7x_client_leave(client,
+                            client->link->ops->read_log(client->link, inout_position, text, text_size,
+                                                        out_size, &client->error));
+}
+
+const char *c7x_strerror(int status)
+{
+    return c7x_status_text(status);
+}
+
+const char *c7x_client_version(void)
+{
+    return C7X_PROJECT_VERSION;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Modules and weights: a file is read straight into a shared buffer of its own size, and loaded from there. */
+#define _GNU_SOURCE
+#include "client_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum c7x_status file_error(struct c7x_client *client, const char *path, const char *what)
+{
+    enum c7x_status status = errno == EACCES || errno == EPERM ? C7X_PERMISSION : C7X_FILE;
+    return c7x_error_set(&client->error, status, C7X_CLIENT_STATION, "cannot %s %s: %s", what, path,
+                         strerror(errno));
+}
+
+static enum c7x_status file_size(struct c7x_client *client, const char *path, int fd, size_t *out_size)
+{
+    struct stat info;
+    if (fstat(fd, &info) != 0)
+        return file_error(client, path, "read");
+    if (!S_ISREG(info.st_mode))
+        return c7x_error_set(&client->error, C7X_FILE, C7X_CLIENT_STATION, "%s is not a regular file", path);
+    if (info.st_size == 0)
+        return c7x_error_set(&client->error, C7X_FILE, C7X_CLIENT_STATION, "%s is empty", path);
+    if (info.st_size > C7X_WIRE_STAGING_SIZE)
+        return c7x_error_set(&client->error, C7X_SIZE, C7X_CLIENT_STATION,
+                             "%s has %lld bytes; a device takes at most %u", path,
+                             (long long)info.st_size, C7X_WIRE_STAGING_SIZE);
+    *out_size = (size_t)info.st_size;
+    return C7X_OK;
+}
+
+static enum c7x_status read_all(struct c7x_client *client, const char *path, int fd, uint8_t *bytes,
+                                size_t size)
+{
+    for (size_t used = 0; used < size;) {
+        ssize_t count = read(fd, bytes + used, size - used);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            return file_error(client, path, "read");
+        if (count == 0)
+            return c7x_error_set(&client->error, C7X_FILE, C7X_CLIENT_STATION,
+                                 "%s became shorter while it was read", path);
+        used += (size_t)count;
+    }
+    return C7X_OK;
+}
+
+/* Reads the open file into a new shared buffer. */
+static enum c7x_status stage(struct c7x_client *client, const char *path, int fd, int64_t deadline_ns,
+                             struct c7x_buffer *out_buffer, size_t *out_size)
+{
+    struct c7x_host_link *link = client->link;
+    C7X_RETURN_IF_ERROR(file_size(client, path, fd, out_size));
+    C7X_RETURN_IF_ERROR(link->ops->attach(link, *out_size, deadline_ns, out_buffer, &client->error));
+    enum c7x_status status = read_all(client, path, fd, out_buffer->pointer, *out_size);
+    if (status == C7X_OK)
+        link->ops->sync_to_device(link, out_buffer);
+    else
+        link->ops->detach(link, out_buffer);
+    return status;
+}
+
+/* Keeps the staged bytes for as long as the handle lives; without memory for that they stay until close. */
+static void keep_staged(struct c7x_client *client, const struct c7x_buffer *buffer, uint32_t handle,
+                        bool is_model)
+{
+    struct c7x_staged *staged = malloc(sizeof *staged);
+    if (staged == NULL)
+        return;
+    *staged = (struct c7x_staged){client->staged, handle, is_model, *buffer};
+    client->staged = staged;
+}
+
+static void drop_staged(struct c7x_client *client, uint32_t handle, bool is_model)
+{
+    for (struct c7x_staged **place = &client->staged; *place != NULL; place = &(*place)->next) {
+        struct c7x_staged *staged = *place;
+        if (staged->handle != handle || staged->is_model != is_model)
+            continue;
+        *place = staged->next;
+        client->link->ops->detach(client->link, &staged->buffer);
+        free(staged);
+        return;
+    }
+}
+
+void c7x_client_free_staged(struct c7x_client *client)
+{
+    while (client->staged != NULL)
+        drop_staged(client, client->staged->handle, client->staged->is_model);
+}
+
+static enum c7x_status load_staged(struct c7x_client *client, uint32_t type,
+                                   const struct c7x_buffer *buffer, size_t size, uint32_t flags,
+                                   int64_t deadline_ns, struct c7x_response *out_response)
+{
+    struct c7x_request request = {.type = type};
+    request.body.load.size = (uint32_t)size;
+    request.body.load.flags = flags | C7X_WIRE_LOAD_ADDRESS;
+    request.body.load.address = buffer->dsp_address;
+    return c7x_client_exchange(client, &request, deadline_ns, out_response);
+}
+
+/* DYN_LOAD and MODEL_LOAD. *out_handle and *out_response are set on success. */
+static enum c7x_status load_file(struct c7x_client *client, uint32_t type, const char *path,
+                                 uint32_t flags, uint32_t *out_handle, struct c7x_response *out_response)
+{
+    struct c7x_buffer buffer = {0};
+    size_t size = 0;
+    int64_t deadline_ns = c7x_client_deadline_ns(client);
+    if ((flags & ~C7X_LOAD_KEEP) != 0)
+        return c7x_error_set(&client->error, C7X_INVALID, C7X_CLIENT_STATION, "unknown load flags 0x%x",
+                             flags);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block us */
+    if (fd < 0)
+        return file_error(client, path, "open");
+    enum c7x_status status = stage(client, path, fd, deadline_ns, &buffer, &size);
+    close(fd);
+    if (status == C7X_OK)
+        status = load_staged(client, type, &buffer, size, flags, deadline_ns, out_response);
+    if (status != C7X_OK || (flags & C7X_LOAD_KEEP) != 0)
+        client->link->ops->detach(client->link, &buffer);
+    if (status != C7X_OK)
+        return status;
+    bool is_model = type == C7X_MSG_MODEL_LOAD;
+    *out_handle = is_model ? out_response->body.model_load.model_id
+                           : out_response->body.dyn_load.module_handle;
+    if (buffer.pointer != NULL)
+        keep_staged(client, &buffer, *out_handle, is_model);
+    return C7X_OK;
+}
+
+enum c7x_status c7x_client_dyn_load_flags(struct c7x_client *client, const char *path, uint32_t flags,
+                                          uint32_t *out_handle)
+{
+    struct c7x_response response;
+    c7x_client_enter(client);
+    enum c7x_status status = load_file(client, C7X_MSG_DYN_LOAD, path, flags, out_handle, &response);
+    if (status == C7X_OK)
+        c7x_client_declare_io(client, &response);
+    return c7x_client_leave(client, status);
+}
+
+enum c7x_status c7x_client_dyn_load(struct c7x_client *client, const char *path, uint32_t *out_handle)
+{
+    return c7x_client_dyn_load_flags(client, path, 0, out_handle);
+}
+
+enum c7x_status c7x_client_model_load_flags(struct c7x_client *client, const char *path, uint32_t flags,
+                                            uint32_t *out_model_id)
+{
+    struct c7x_response response;
+    c7x_client_enter(client);
+    return c7x_client_leave(
+        client, load_file(client, C7X_MSG_MODEL_LOAD, path, flags, out_model_id, &response));
+}
+
+enum c7x_status c7x_client_model_load(struct c7x_client *client, const char *path, uint32_t *out_model_id)
+{
+    return c7x_client_model_load_flags(client, path, 0, out_model_id);
+}
+
+static enum c7x_status unload(struct c7x_client *client, uint32_t type, uint32_t handle)
+{
+    struct c7x_request request = {.type = type};
+    struct c7x_response response;
+    request.body.handle = handle;
+    C7X_RETURN_IF_ERROR(
+        c7x_client_exchange(client, &request, c7x_client_deadline_ns(client), &response));
+    drop_staged(client, handle, type == C7X_MSG_MODEL_UNLOAD);
+    return C7X_OK;
+}
+
+enum c7x_status c7x_client_dyn_unload(struct c7x_client *client, uint32_t handle)
+{
+    c7x_client_enter(client);
+    enum c7x_status status = unload(client, C7X_MSG_DYN_UNLOAD, handle);
+    if (status == C7X_OK)
+        client->input_locked = client->output_locked = false;
+    return c7x_client_leave(client, status);
+}
+
+enum c7x_status c7x_client_model_unload(struct c7x_client *client, uint32_t model_id)
+{
+    c7x_client_enter(client);
+    return c7x_client_leave(client, unload(client, C7X_MSG_MODEL_UNLOAD, model_id));
+}
