@@ -5,15 +5,15 @@
     data show FORMAT FILE           the numbers of a file, on one line
     data npy DESCR SHAPE ORDER [VERSION] < RAW     a .npy file to stdout; ORDER is C or F
     data head FILE                  the head of a .npy file
-    data damage FILE TEXT           overwrites the 16 bytes behind TEXT with 0xFF
+    data damage FILE                clears the magic number of the first tensor of the weights
 """
 import struct
 import sys
 
 
 def pack(letter, *numbers):
-    kind = float if letter in "efd" else int
-    sys.stdout.buffer.write(struct.pack(f"<{len(numbers)}{letter}", *map(kind, numbers)))
+    values = [float(n) if letter in "efd" else int(n, 0) for n in numbers]
+    sys.stdout.buffer.write(struct.pack(f"<{len(values)}{letter}", *values))
 
 
 def show(letter, path):
@@ -33,11 +33,12 @@ def head(path):
         print(start[:6] == b"\x93NUMPY", file.read(struct.unpack("<H", start[8:])[0]).decode().rstrip())
 
 
-def damage(path, text):
+def damage(path):
+    magic = struct.pack("<Q", 0xDD5E40F096B4A13F)
     with open(path, "r+b") as file:
-        at = file.read().index(text.encode()) + len(text)
+        at = file.read().index(magic)
         file.seek(at)
-        file.write(b"\xff" * 16)
+        file.write(bytes(len(magic)))
 
 
 if __name__ == "__main__":

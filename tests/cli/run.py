@@ -126,9 +126,9 @@ def run_file(path, build):
     try:
         problem = run_steps(path, folder, env)
         execute("c7x_compute emulator stop", folder, env)
-        left = sorted(str(file.relative_to(runtime)) for file in runtime.rglob("*") if not file.is_dir())
+        left = sorted(str(file.relative_to(root)) for file in root.rglob("*") if file.is_socket())
         if not problem and left:
-            problem = f"{path.name}: the emulator left {left}"
+            problem = f"{path.name}: an emulator left {left}"
         return problem
     finally:
         shutil.rmtree(root, ignore_errors=True)
