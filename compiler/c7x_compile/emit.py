@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from . import vmfile
 from .errors import CompileError, UnsupportedOperators
+from .kernels import function_name
 
 _ARRAY_SIZE_MAX = 128
 _RANK_MAX = 8
@@ -280,7 +281,7 @@ class _Emitter:
             self._locals.add("begin")
             before = ["  begin = C7X_TICKS();"]
             after = [f"  operator_ticks[{number}] = C7X_TICKS() - begin;"]
-        call = _wrap(f"  status = {name}(", arguments, ");")
+        call = _wrap(f"  status = {function_name(name)}(", arguments, ");")
         return [
             f"  /* {number}: {_comment(text)} */",
             "  section = TVM_lockInterrupts();",

@@ -79,6 +79,11 @@ def parse(source):
     return kernels, rejected
 
 
+def function_name(kernel):
+    """The C name of a kernel, out of the way of the C library's names."""
+    return f"op_{kernel}"
+
+
 def _why_not(body):
     """Why a kernel cannot be part of a module, or None."""
     function = _PACKED_CALL.search(body)
@@ -109,7 +114,7 @@ def _kernel(name, body):
     signature = [f"{kind} *C7X_RESTRICT {argument}" for kind, argument in parameters]
     if workspace.size:
         signature.append("uint8_t *C7X_RESTRICT workspace")
-    text = f"static int32_t {name}({', '.join(signature)}) {{\n{''.join(unused)}{text}}}\n"
+    text = f"static int32_t {function_name(name)}({', '.join(signature)}) {{\n{''.join(unused)}{text}}}\n"
     return Kernel(name, tuple(parameters), workspace.size, text)
 
 
@@ -164,5 +169,5 @@ class _Workspace:
         if "_local" in name and size <= _STACK_TILE_MAX:
             return f"{indent}{kind} {name}[{size} / sizeof({kind})] C7X_ALIGNED(64);\n"
         offset = self.size
-        self.size += -(-size // _WORKSPACE_ALIGNMENT) * _WORKSPACE_ALIGNMENT
+        self.size += -(-max(size, 1) // _WORKSPACE_ALIGNMENT) * _WORKSPACE_ALIGNMENT
         return f"{indent}{kind} *C7X_RESTRICT {name} = ({kind} *)(void *)(workspace + {offset});\n"

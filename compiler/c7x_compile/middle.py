@@ -16,6 +16,7 @@ import tvm
 from tvm import relax
 
 from . import intrinsics, schedule, vmfile
+from .errors import CompileError
 from .importer import node_index
 
 _PASS_CONFIG = {
@@ -42,7 +43,20 @@ class Lowered:
 
 
 def lower(module, plain=False):
-    """Compiles a Relax module as import_onnx returns it. plain: TVM's loops without our schedule."""
+    """Compiles a Relax module as import_onnx returns it. plain: TVM's loops without our schedule.
+
+    Raises CompileError when a pass of TVM fails.
+    """
+    try:
+        return _lower(module, plain)
+    except CompileError:
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines()
+        raise CompileError(f"TVM cannot lower the model: {lines[-1] if lines else error!r}") from error
+
+
+def _lower(module, plain):
     intrinsics.register()
     notes = []
     target = tvm.target.Target("c")
