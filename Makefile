@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+# Verbs only; how things are built stands in CMakeLists.txt. `make help` lists them.
+BUILD ?= build
+PYTHON = $(BUILD)/venv/bin/python
+NINJA = ninja -C $(BUILD)
+.DEFAULT_GOAL := all
+
+.PHONY: all
+all: programs venv ## build everything: programs, libraries, the compiler's environment
+
+.PHONY: programs
+programs: packages
+	@test -f $(BUILD)/build.ninja || cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS)
+	@$(NINJA)
+
+.PHONY: packages
+packages:
+	@tools/packages.sh
+
+.PHONY: venv
+venv: packages
+	@tools/venv.sh $(BUILD)/venv
+
+.PHONY: run
+run: all ## read the text of a picture with a real network on the emulated DSP: make run [IMAGE=line.png]
+	@$(PYTHON) examples/ocr/ocr.py $(if $(IMAGE),--image $(IMAGE))
+
+.PHONY: test
+test: all ## every test; the last line is "N passed, N failed"
+	@$(PYTHON) tools/test.py --build $(BUILD)
+
+.PHONY: models
+models: all ## compile the real models and compare them with onnxruntime
+	@$(PYTHON) tests/models/run.py
+
+.PHONY: bench
+bench: all ## measure, each figure beside its limit or peer; writes build/bench/results.json
+	@$(PYTHON) bench/bench.py
+
+.PHONY: asan tsan
+asan: all ## the tests under AddressSanitizer and UBSan, with the two smallest models
+	@$(MAKE) --no-print-directory programs BUILD=build-asan CMAKE_FLAGS="-DC7X_SANITIZE=address,undefined"
+	@$(PYTHON) tools/test.py --build build-asan --quick
+
+tsan: all ## the tests under ThreadSanitizer, with the two smallest models
+	@$(MAKE) --no-print-directory programs BUILD=build-tsan CMAKE_FLAGS="-DC7X_SANITIZE=thread"
+	@$(PYTHON) tools/test.py --build build-tsan --quick
+
+.PHONY: soak
+soak: all ## the long tests at full count
+	@C7X_SOAK=1 $(PYTHON) tools/test.py --build $(BUILD) --only leak
+
+.PHONY: lint
+lint: ## format, layers, and a build without warnings by gcc and clang
+	@tools/packages.sh lint
+	@tools/lint.sh
+
+.PHONY: install
+install: programs ## install to DESTDIR and PREFIX: headers, libraries, programs, manual pages
+	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) $(if $(PREFIX),--prefix $(PREFIX))
+
+.PHONY: ci
+ci: ## what CI runs
+	@.ci/run
+
+.PHONY: clean
+clean: ## remove all that was built
+	rm -rf build build-asan build-tsan build-clang build-gcc
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z ]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
