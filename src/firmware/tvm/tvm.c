@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "firmware/tvm/tvm.h"
 
+#include "firmware/printf/printf.h"
 #include "firmware/tvm/platform.h"
 #include "firmware/tvm/tvm_impl.h"
 
@@ -42,6 +43,13 @@ void c7x_tvm_section_leave(int32_t depth)
     current->section_depth = depth;
     if (depth == 0 && c7x_tvm.section_end != NULL)
         c7x_tvm.section_end();
+}
+
+void c7x_tvm_abandon_call(void)
+{
+    c7x_tvm_section_leave(0);
+    c7x_printf_select(NULL);
+    current = NULL;
 }
 
 static void record_oom(size_t size)

@@ -28,6 +28,13 @@ struct c7x_tvm_config {
 /* Before the first module or model is loaded, and while none is. */
 void c7x_tvm_init(const struct c7x_tvm_config *config);
 
+/*
+ * For whoever ends a job in the middle of its call (fault, deadline), in the job's own task: closes
+ * its critical section and forgets the call. The instance stays faulty until it is unbound. Legal
+ * when there is no call.
+ */
+void c7x_tvm_abandon_call(void);
+
 extern const struct c7x_module_kind_ops c7x_tvm_kind;
 
 #endif
