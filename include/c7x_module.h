@@ -17,7 +17,8 @@
 #include <stdint.h>
 
 /*
- * Compiler extensions, each with a plain fallback. C7X_RESTRICT and C7X_ALIGNED change speed only.
+ * Compiler extensions, each with a plain fallback. C7X_RESTRICT, C7X_ALIGNED and C7X_NOINLINE change
+ * speed only: a kernel that is inlined loses its restrict qualifiers.
  * C7X_EXTENSION silences -pedantic where C99 meets an anonymous union (standard in C11 and C++).
  */
 #if defined(__GNUC__) || defined(__clang__)
@@ -25,13 +26,13 @@
 #define C7X_ALIGNED(n) __attribute__((aligned(n)))
 #define C7X_EXPORT __attribute__((visibility("default")))
 #define C7X_EXTENSION __extension__
-#define C7X_UNUSED __attribute__((unused))
+#define C7X_NOINLINE __attribute__((noinline))
 #else
 #define C7X_RESTRICT
 #define C7X_ALIGNED(n)
 #define C7X_EXPORT
 #define C7X_EXTENSION
-#define C7X_UNUSED
+#define C7X_NOINLINE
 #endif
 
 /* The type of IEEE 754 binary16 values; absent where the compiler has none (then not defined). */

@@ -114,7 +114,7 @@ def _kernel(name, body):
     signature = [f"{kind} *C7X_RESTRICT {argument}" for kind, argument in parameters]
     if workspace.size:
         signature.append("uint8_t *C7X_RESTRICT workspace")
-    text = f"static int32_t {function_name(name)}({', '.join(signature)}) {{\n{''.join(unused)}{text}}}\n"
+    text = f"static C7X_NOINLINE int32_t {function_name(name)}({', '.join(signature)}) {{\n{''.join(unused)}{text}}}\n"
     return Kernel(name, tuple(parameters), workspace.size, text)
 
 

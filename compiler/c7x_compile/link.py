@@ -15,7 +15,7 @@ from .errors import CompileError
 _HERE = Path(__file__).parent
 _COMPILE = (
     "-std=gnu11 -O3 -fno-math-errno -fno-trapping-math --param max-completely-peel-times=8 "
-    "-fPIC -fno-plt -fvisibility=hidden -fno-inline-functions-called-once "
+    "-fPIC -fno-plt -fvisibility=hidden "
     "-fno-stack-protector -fno-asynchronous-unwind-tables -U_FORTIFY_SOURCE -fno-builtin-printf "
     # A sine beside a cosine would become sincos, which no module may import.
     "-fno-builtin-sin -fno-builtin-sinf -fno-builtin-cos -fno-builtin-cosf "
