@@ -16,10 +16,10 @@ from onnx import helper, numpy_helper
 
 from .errors import CompileError, UnsupportedOperators
 from .lstm import lower_lstm
+from .rewrite import rewrite
 
 # Folding reorders float sums; on noise some networks amplify that (a detector of text by 1e-3).
 FOLD_TOLERANCE = 2e-2
-_ELEMENTWISE = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow")
 
 
 def load(path):
@@ -114,40 +114,13 @@ def _require_static(values):
 
 
 def fold(model):
-    """The model after onnxruntime's basic graph optimisation and with LSTM layers lowered."""
+    """The model after onnxruntime's basic graph optimisation, with LSTM layers lowered and operators
+    rewritten for speed."""
     folded, lowered = lower_lstm(_ort_basic(model))
     if lowered:
         folded = _ort_basic(folded)
-    _make_scalars(folded)
+    rewrite(folded)
     return folded
-
-
-def _make_scalars(model):
-    """Turns one-element constants of elementwise operators into scalars.
-
-    A [1, 1, 1, 1] constant would need a transpose on each side when the layout changes.
-    """
-    graph = model.graph
-    constants = {t.name: t for t in graph.initializer}
-    ranks = {
-        v.name: len(v.type.tensor_type.shape.dim)
-        for v in [*onnx.shape_inference.infer_shapes(model).graph.value_info, *graph.input]
-    }
-    for node in graph.node:
-        if node.op_type not in _ELEMENTWISE or len(node.input) != 2:
-            continue
-        for index, name in enumerate(node.input):
-            constant = constants.get(name)
-            other_rank = ranks.get(node.input[1 - index], 0)
-            if constant is None or not constant.dims or other_rank < len(constant.dims):
-                continue
-            array = numpy_helper.to_array(constant)
-            if array.size == 1:
-                scalar = name + "_scalar"
-                if scalar not in constants:
-                    constants[scalar] = numpy_helper.from_array(array.reshape(()), scalar)
-                    graph.initializer.append(constants[scalar])
-                node.input[index] = scalar
 
 
 def _ort_basic(model):

@@ -213,11 +213,21 @@ def _fuse_consumers(sch, block):
 def _inline_into(sch, store):
     """Applies the only consumer of the tile as it is stored, if it is elementwise."""
     consumers = sch.get_consumers(store)
-    if len(consumers) == 1:
-        try:
-            sch.reverse_compute_inline(consumers[0])
-        except Exception:  # Not elementwise: it reads the stored buffer.
-            return
+    if len(consumers) != 1 or _written_count(sch, consumers[0]) != _written_count(sch, store):
+        # TVM would also take a slice of the stored buffer, and then write past its rows.
+        return
+    try:
+        sch.reverse_compute_inline(consumers[0])
+    except Exception:  # Not elementwise: it reads the stored buffer.
+        return
+
+
+def _written_count(sch, block):
+    """The number of elements of the buffer that a block writes."""
+    count = 1
+    for extent in sch.get(block).writes[0].source.shape:
+        count *= int(extent)
+    return count
 
 
 def _partial(sch, reduction):
