@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wire of c7x-compute, version 3.1: what host and DSP say to each other over RPMessage (endpoint 20).
+ * The wire of c7x-compute, version 3.1: what host and DSP say to each other over RPMessage
+ * (endpoint 20).
  *
- * All integers are little-endian. A frame is at most 496 bytes: the transport's 512 less its own 16-byte header. The
- * host sends requests; the DSP answers each with type 0x1000 | request, the same seq, and a status. One exception, as
- * old clients expect it: INFER_LARGE is answered with the type of INFER's response, 0x1021.
+ * All integers are little-endian. A frame is at most 496 bytes: the transport's 512 less its own
+ * 16-byte header. The host sends requests; the DSP answers each with type 0x1000 | request, the
+ * same seq, and a status. One exception, as old clients expect it: INFER_LARGE is answered with the
+ * type of INFER's response, 0x1021.
  *
- * Growing a message: reserved bytes are sent as zero and may get a meaning; then fields are added at the end; anything
- * else is a new major version. Messages and flags that say "since 3.1" are sent only after PING has answered 0x030100
- * or later.
+ * Growing a message: reserved bytes are sent as zero and may get a meaning; then fields are added
+ * at the end; anything else is a new major version. Messages and flags that say "since 3.1" are
+ * sent only after PING has answered 0x030100 or later.
  *
- * The structs below are made of byte arrays: alignment 1, no padding, no byte order of the machine. They may be laid
- * over any buffer. src/wire decodes them into ordinary structs and is the only validator.
+ * The structs below are made of byte arrays: alignment 1, no padding, no byte order of the machine.
+ * They may be laid over any buffer. src/wire decodes them into ordinary structs and is the only
+ * validator.
  */
 #ifndef C7X_COMPUTE_PROTOCOL_H
 #define C7X_COMPUTE_PROTOCOL_H
@@ -41,14 +44,14 @@ typedef struct {
 
 static inline uint32_t wire_u32_get(wire_u32 field)
 {
-    return (uint32_t)field.bytes[0] | (uint32_t)field.bytes[1] << 8 | (uint32_t)field.bytes[2] << 16 |
-           (uint32_t)field.bytes[3] << 24;
+    return (uint32_t)field.bytes[0] | (uint32_t)field.bytes[1] << 8 |
+           (uint32_t)field.bytes[2] << 16 | (uint32_t)field.bytes[3] << 24;
 }
 
 static inline wire_u32 wire_u32_put(uint32_t value)
 {
-    wire_u32 field = {{(uint8_t)value, (uint8_t)(value >> 8), (uint8_t)(value >> 16),
-                       (uint8_t)(value >> 24)}};
+    wire_u32 field = {
+        {(uint8_t)value, (uint8_t)(value >> 8), (uint8_t)(value >> 16), (uint8_t)(value >> 24)}};
     return field;
 }
 
@@ -68,7 +71,7 @@ static inline wire_u64 wire_u64_put(uint64_t value)
     return field;
 }
 
-/* ---- Numbers --------------------------------------------------------------------------------- */
+/* ---- Numbers ---- */
 
 #define C7X_WIRE_VERSION_3_0 0x030000u
 #define C7X_WIRE_VERSION_3_1 0x030100u
@@ -91,27 +94,29 @@ static inline wire_u64 wire_u64_put(uint64_t value)
 #define C7X_WIRE_PRINTF_SIZE 0x00010000u
 
 #define C7X_WIRE_RANK_MAX 6
-#define C7X_WIRE_INLINE_INPUTS_MAX 5u  /* 3.0 firmware accepts 4 */
+#define C7X_WIRE_INLINE_INPUTS_MAX 5u /* 3.0 firmware accepts 4 */
 #define C7X_WIRE_INLINE_OUTPUTS_MAX 5u
 #define C7X_WIRE_INPUTS_MAX 128u
 #define C7X_WIRE_OUTPUTS_MAX 128u
-#define C7X_WIRE_NAME_SIZE 32u         /* of a session, NUL included */
-#define C7X_WIRE_ERROR_TEXT_MAX 448u   /* bytes of text in one ERROR_TEXT response */
+#define C7X_WIRE_NAME_SIZE 32u       /* of a session, NUL included */
+#define C7X_WIRE_ERROR_TEXT_MAX 448u /* bytes of text in one ERROR_TEXT response */
 
 /* INFER and INFER_LARGE flags: bits 15..0 repeat count (0 and 1: once). */
 #define C7X_WIRE_INFER_REPEAT_MASK 0x0000FFFFu
 #define C7X_WIRE_INFER_KV_RESIDENT 0x00010000u
-#define C7X_WIRE_INFER_PRIORITY_SHIFT 20 /* bits 23..20, since 3.1: 1..8, 0 the module's own target */
+/* Bits 23..20, since 3.1: priority 1..8, 0 the module's own target. */
+#define C7X_WIRE_INFER_PRIORITY_SHIFT 20
 #define C7X_WIRE_INFER_PRIORITY_MASK 0x00F00000u
 #define C7X_WIRE_INFER_PRIORITY_MAX 8u
 
 /* DYN_LOAD and MODEL_LOAD flags, since 3.1. */
-#define C7X_WIRE_LOAD_ADDRESS 0x1u /* the bytes are staged at `address`, not at C7X_WIRE_STAGING_ADDR */
+#define C7X_WIRE_LOAD_ADDRESS 0x1u /* staged at `address`, not at C7X_WIRE_STAGING_ADDR */
 #define C7X_WIRE_LOAD_KEEP 0x2u    /* belongs to the device until it is unloaded */
 
 /*
  * The messages: X(NAME, name, request code, response code, since, "what for").
- * The enum, the validator's table, the service's dispatch and the table in docs/protocol.md follow it.
+ * The enum, the validator's table, the service's dispatch and the table in docs/protocol.md follow
+ * it.
  */
 #define WIRE_MESSAGES(X)                                                                           \
     X(PING, ping, 0x0001, 0x1001, 0x030000, "connectivity and version")                            \
@@ -124,7 +129,8 @@ static inline wire_u64 wire_u64_put(uint64_t value)
     X(INFER_LARGE, infer_large, 0x0023, 0x1021, 0x030000, "run a module, descriptors in memory")   \
     X(SET_PRINTF_BUF, set_printf_buf, 0x0030, 0x1030, 0x030000, "where printf text goes")          \
     X(SESSION_OPEN, session_open, 0x0040, 0x1040, 0x030100, "begin a 3.1 session")                 \
-    X(SESSION_CLOSE, session_close, 0x0041, 0x1041, 0x030100, "end the session, free all it holds") \
+    X(SESSION_CLOSE, session_close, 0x0041, 0x1041, 0x030100,                                      \
+      "end the session, free all it holds")                                                        \
     X(ERROR_TEXT, error_text, 0x0042, 0x1042, 0x030100, "why a request of this session failed")
 
 enum c7x_msg_type {
@@ -135,9 +141,10 @@ enum c7x_msg_type {
 
 #define C7X_MSG_RESPONSE 0x1000u
 
-/* ---- Layouts --------------------------------------------------------------------------------- */
+/* ---- Layouts ---- */
 
-#define C7X_WIRE_OFFSET(type, field, offset) C7X_WIRE_ASSERT(offsetof(struct type, field) == (offset))
+#define C7X_WIRE_OFFSET(type, field, offset)                                                       \
+    C7X_WIRE_ASSERT(offsetof(struct type, field) == (offset))
 #define C7X_WIRE_SIZE(type, size) C7X_WIRE_ASSERT(sizeof(struct type) == (size))
 
 /* Every frame begins with this; PING, GET_STATUS and SESSION_CLOSE requests are no more than it. */
@@ -151,9 +158,9 @@ C7X_WIRE_SIZE(c7x_msg_hdr, 16);
 
 /* A tensor in shared memory. */
 struct c7x_tensor_desc {
-    wire_u64 data_addr; /* DSP address */
-    wire_u64 data_size; /* bytes */
-    wire_u32 ndim;      /* 0..C7X_WIRE_RANK_MAX */
+    wire_u64 data_addr;  /* DSP address */
+    wire_u64 data_size;  /* bytes */
+    wire_u32 ndim;       /* 0..C7X_WIRE_RANK_MAX */
     wire_u32 dtype_code; /* DLPack; lanes are always 1 */
     wire_u32 dtype_bits;
     wire_u32 reserved; /* outputs of a tuple: index in it */
@@ -191,8 +198,8 @@ C7X_WIRE_OFFSET(c7x_msg_dyn_load, address, 24);
 struct c7x_msg_dyn_load_resp {
     struct c7x_msg_hdr hdr;
     wire_u32 module_handle;
-    wire_u32 text_size; /* always 0 */
-    wire_u32 data_size; /* always 0 */
+    wire_u32 text_size;     /* always 0 */
+    wire_u32 data_size;     /* always 0 */
     wire_u32 oom_requested; /* bytes, these three when status is NOMEM; else 0 */
     wire_u32 oom_free;
     wire_u32 oom_total;
@@ -312,10 +319,10 @@ C7X_WIRE_SIZE(c7x_msg_session_open, 64);
 
 struct c7x_msg_session_open_resp {
     struct c7x_msg_hdr hdr;
-    wire_u32 generation; /* of the session, never 0 */
+    wire_u32 generation;   /* of the session, never 0 */
     wire_u32 wire_version; /* what both sides speak from now on */
     wire_u64 nonce;
-    wire_u64 cycle_hz; /* rate of `cycles` */
+    wire_u64 cycle_hz;    /* rate of `cycles` */
     wire_u32 queue_depth; /* requests that may wait at one target */
     wire_u32 modules_max; /* on the device */
     wire_u32 models_max;
@@ -334,8 +341,8 @@ C7X_WIRE_SIZE(c7x_msg_error_text, 24);
 
 struct c7x_msg_error_text_resp {
     struct c7x_msg_hdr hdr;
-    wire_u32 total; /* bytes of the whole text */
-    wire_u32 bytes; /* in this frame */
+    wire_u32 total;      /* bytes of the whole text */
+    wire_u32 bytes;      /* in this frame */
     uint8_t station[16]; /* NUL-terminated: where the failure arose */
     uint8_t text[1];     /* `bytes` of them, not terminated; the frame ends with them */
 };

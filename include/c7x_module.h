@@ -17,9 +17,9 @@
 #include <stdint.h>
 
 /*
- * Compiler extensions, each with a plain fallback. C7X_RESTRICT, C7X_ALIGNED and C7X_NOINLINE change
- * speed only: a kernel that is inlined loses its restrict qualifiers.
- * C7X_EXTENSION silences -pedantic where C99 meets an anonymous union (standard in C11 and C++).
+ * Compiler extensions, each with a plain fallback. C7X_RESTRICT, C7X_ALIGNED and C7X_NOINLINE
+ * change speed only: a kernel that is inlined loses its restrict qualifiers. C7X_EXTENSION silences
+ * -pedantic where C99 meets an anonymous union (standard in C11 and C++).
  */
 #if defined(__GNUC__) || defined(__clang__)
 #define C7X_RESTRICT __restrict__
@@ -45,14 +45,15 @@
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 #define C7X_MODULE_ASSERT(name, condition) _Static_assert(condition, #name)
 #else
-#define C7X_MODULE_ASSERT(name, condition) typedef char c7x_module_assert_##name[(condition) ? 1 : -1]
+#define C7X_MODULE_ASSERT(name, condition)                                                         \
+    typedef char c7x_module_assert_##name[(condition) ? 1 : -1]
 #endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* ---- DLPack ---------------------------------------------------------------------------------- */
+/* ---- DLPack ---- */
 
 enum { kDLCPU = 1 };
 
@@ -92,7 +93,7 @@ C7X_MODULE_ASSERT(device_size, sizeof(DLDevice) == 8);
 C7X_MODULE_ASSERT(dtype_size, sizeof(DLDataType) == 4);
 C7X_MODULE_ASSERT(dltensor_size, sizeof(DLTensor) == 48);
 
-/* ---- Value container ------------------------------------------------------------------------- */
+/* ---- Value container ---- */
 
 /* TVMFFIAny.type_index. From kTVMFFIObject on the value is a pointer to a counted object. */
 typedef enum {
@@ -157,7 +158,7 @@ C7X_MODULE_ASSERT(any_size, sizeof(TVMFFIAny) == 16);
 C7X_MODULE_ASSERT(any_padding, offsetof(TVMFFIAny, zero_padding) == 4);
 C7X_MODULE_ASSERT(any_value, offsetof(TVMFFIAny, v_int64) == 8);
 
-/* ---- Objects of the C7x dialect (upstream TVM lays them out differently) ---------------------- */
+/* ---- Objects of the C7x dialect (upstream TVM lays them out differently) ---- */
 
 enum {
     C7X_TENSOR_RANK_MAX = 8,  /* dimensions that fit into the object itself */
@@ -230,7 +231,7 @@ C7X_MODULE_ASSERT(string_size, sizeof(TVMDSPString) == 32);
 C7X_MODULE_ASSERT(string_data, offsetof(TVMDSPString, data) == 16);
 C7X_MODULE_ASSERT(string_bytes, offsetof(TVMDSPString, size) == 24);
 
-/* ---- Imports: TVM backend -------------------------------------------------------------------- */
+/* ---- Imports: TVM backend ---- */
 
 typedef struct {
     void *sync_handle;
@@ -249,7 +250,8 @@ int TVMBackendRegisterSystemLibSymbol(const char *name, void *symbol);
 int TVMBackendParallelLaunch(FTVMParallelLambda function, void *data, int num_task);
 int TVMBackendParallelBarrier(int task_id, TVMParallelGroupEnv *env);
 
-/* ---- Imports: VM builtins, direct. Returned objects are new: the caller owns one reference. ---- */
+/* ---- Imports: VM builtins, direct. Returned objects are new: the caller owns one reference. ----
+ */
 
 TVMDSPStorage *TVMDSPStorageAlloc(size_t size, DLDevice device, DLDataType hint);
 TVMDSPTensor *TVMDSPStorageAllocNDArray(TVMDSPStorage *storage, int64_t offset,
@@ -272,7 +274,7 @@ void TVMDSPBuiltinNullValue(TVMFFIAny *out);
 TVMDSPTensor *TVMDSPBuiltinReshapeDirect(TVMDSPTensor *source, const int64_t *shape, int32_t ndim);
 TVMDSPTensor *TVMDSPBuiltinMakeTupleDirect(TVMFFIAny *elements, int32_t count);
 
-/* ---- Imports: VM builtins, packed. 0, -1, or -3 when out of memory. --------------------------- */
+/* ---- Imports: VM builtins, packed. 0, -1, or -3 when out of memory. ---- */
 
 int TVMDSPBuiltinAllocStoragePacked(const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result);
 int TVMDSPBuiltinAllocTensorPacked(const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result);
@@ -285,7 +287,7 @@ int TVMDSPBuiltinCopyPacked(const TVMFFIAny *args, int32_t num_args, TVMFFIAny *
 int TVMDSPBuiltinMakeTuplePacked(const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result);
 int TVMDSPBuiltinReshapePacked(const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result);
 
-/* ---- Imports: register file and objects ------------------------------------------------------ */
+/* ---- Imports: register file and objects ---- */
 
 /* Remembers the module's register file; the module has zeroed it. */
 void TVMDSPRegFileInit(TVMFFIAny *file, int32_t count);
@@ -299,7 +301,7 @@ void TVMFFIAnyMove(TVMFFIAny *source, TVMFFIAny *destination);
 void TVMFFIAnyCopy(const TVMFFIAny *source, TVMFFIAny *destination);
 void TVMFFIAnyClear(TVMFFIAny *value);
 
-/* ---- Imports: memory, cache, L2, constants, log ----------------------------------------------- */
+/* ---- Imports: memory, cache, L2, constants, log ---- */
 
 enum { TVMDSP_POOL_FAST = 0, TVMDSP_POOL_MAIN = 1 };
 
@@ -331,11 +333,11 @@ void TVM_cacheWbInv(void);
 int32_t TVM_cacheWbInvRegion(void *address, uint32_t size);
 void dsp_trace_msg(const char *text);
 
-/* ---- Exports of a module --------------------------------------------------------------------- */
+/* ---- Exports of a module ---- */
 
 /*
- * The entry. inputs[i] is type kTVMFFITensor (compact, byte_offset 0); constants are in the order of
- * the weights blob, NULL without weights; *output becomes one tensor or an Array of tensors,
+ * The entry. inputs[i] is type kTVMFFITensor (compact, byte_offset 0); constants are in the order
+ * of the weights blob, NULL without weights; *output becomes one tensor or an Array of tensors,
  * borrowed from the module's register file until the next call, cleanup or unload.
  * Returns 0; -1 on a wrong count or a failed operator; -3 out of memory. Not re-entrant.
  */
@@ -345,7 +347,7 @@ C7X_EXPORT int cg_main_dsp(TVMFFIAny *inputs, int num_inputs, TVMFFIAny *constan
 /* Optional: prints the times of the last call with printf. */
 C7X_EXPORT void TVMPrintLayerProfile(void);
 
-/* ---- The module file -------------------------------------------------------------------------- */
+/* ---- The module file ---- */
 
 /*
  * p_flags bit (in PF_MASKOS) of a native module's PT_LOAD that holds the weights alone: used in

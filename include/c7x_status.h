@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Status codes of c7x-compute: one type and one namespace for the library, the firmware and the wire.
+ * Status codes of c7x-compute: one type and one namespace for the library, the firmware and the
+ * wire.
  *
  *   0            done
  *   -1 .. -14    the codes of wire version 3.0
  *   -15 .. -63   the codes that wire version 3.1 adds; a 3.0 session never gets one
  *   -101 ..      what only the host can know; never on the wire
  *
- * The table below is the only place where a code is defined: the enum, c7x_status_name(), c7x_strerror(),
- * `c7x_compute help errors` and the manual page follow it.
+ * The table below is the only place where a code is defined: the enum, c7x_status_name(),
+ * c7x_strerror(), `c7x_compute help errors` and the manual page follow it.
  */
 #ifndef C7X_STATUS_H
 #define C7X_STATUS_H
@@ -17,7 +18,8 @@
 extern "C" {
 #endif
 
-/* X(name, code, text, retry, next step); retry is 1 if the same call may succeed later unchanged. */
+/* X(name, code, text, retry, next step); retry is 1 if the same call may succeed later unchanged.
+ */
 #define C7X_STATUS_TABLE(X)                                                                        \
     X(OK, 0, "Success", 0, "nothing to do")                                                        \
     X(GENERIC, -1, "Generic error", 0, "read the firmware log: c7x_compute trace")                 \

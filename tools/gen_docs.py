@@ -20,14 +20,14 @@ def header(name):
 
 def joined(text):
     """Macro text without its line continuations."""
-    return re.sub(r"\\\n\s*", " ", text)
+    return re.sub(r"\s*\\\n\s*", " ", text)
 
 
 def messages_table():
     """One row a message, from WIRE_MESSAGES."""
     table = joined(header("c7x_compute_protocol.h")).split("#define WIRE_MESSAGES(X)")[1].split("\n")[0]
     rows = ["| message | request | response | since | what for |", "|---|---|---|---|---|"]
-    for row in re.findall(r'X\((\w+), (\w+), (0x\w+), (0x\w+), (0x\w+), "([^"]*)"\)', table):
+    for row in re.findall(r'X\((\w+), (\w+), (0x\w+), (0x\w+), (0x\w+),\s*"([^"]*)"\)', table):
         since = int(row[4], 16)
         rows.append(f"| {row[0]} | {row[2]} | {row[3]} | {since >> 16}.{since >> 8 & 255} | {row[5]} |")
     return "\n".join(rows)
@@ -37,7 +37,7 @@ def statuses_table():
     """One row a status, from C7X_STATUS_TABLE."""
     table = joined(header("c7x_status.h")).split("#define C7X_STATUS_TABLE(X)")[1].split("\n")[0]
     rows = ["| code | name | text | same call may succeed later | what to do |", "|---|---|---|---|---|"]
-    for name, code, text, retry, step in re.findall(r'X\((\w+), (-?\d+), "([^"]*)", (\d), "([^"]*)"\)', table):
+    for name, code, text, retry, step in re.findall(r'X\((\w+), (-?\d+), "([^"]*)", (\d),\s*"([^"]*)"\)', table):
         rows.append(f"| {code} | {name} | {text} | {'yes' if retry == '1' else 'no'} | {step} |")
     return "\n".join(rows)
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arithmetic on sizes and offsets that come from outside. Each returns false, and leaves *out alone, on overflow. */
+/* Arithmetic on sizes and offsets that come from outside. Each returns false, and leaves *out
+ * alone, on overflow. */
 #ifndef C7X_BASE_CHECKED_H
 #define C7X_BASE_CHECKED_H
 
@@ -32,7 +33,8 @@ static inline bool c7x_align_size(uint64_t value, uint64_t alignment, uint64_t *
     return true;
 }
 
-/* Whether [offset, offset + size) lies in [base, base + limit); an empty range must start inside or at the end. */
+/* Whether [offset, offset + size) lies in [base, base + limit); an empty range must start inside or
+ * at the end. */
 static inline bool c7x_range_inside(uint64_t offset, uint64_t size, uint64_t base, uint64_t limit)
 {
     return offset >= base && offset - base <= limit && size <= limit - (offset - base);

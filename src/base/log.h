@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log of the firmware: one line a call, to the sink that the image installs (trace0). Any task may call. */
+/* The log of the firmware: one line a call, to the sink that the image installs (trace0). Any task
+ * may call. */
 #ifndef C7X_BASE_LOG_H
 #define C7X_BASE_LOG_H
 
@@ -10,7 +11,8 @@
 /* Longer lines are cut. */
 #define C7X_LOG_LINE_MAX 1024
 
-/* Receives whole lines, newline included. Must be callable from any task; must not call c7x_log(). */
+/* Receives whole lines, newline included. Must be callable from any task; must not call c7x_log().
+ */
 typedef void (*c7x_log_sink_fn)(const char *line, size_t length);
 
 /* Installs the sink; NULL drops all lines (the state at start). */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Status and error text. A function that can fail returns enum c7x_status; the text that explains the failure is
- * written into a struct c7x_error by the function where it arose and travels up unchanged. Nobody logs an error that
- * it returns: the station that turns it into a reply does, once.
+ * Status and error text. A function that can fail returns enum c7x_status; the text that explains
+ * the failure is written into a struct c7x_error by the function where it arose and travels up
+ * unchanged. Nobody logs an error that it returns: the station that turns it into a reply does,
+ * once.
  */
 #ifndef C7X_BASE_STATUS_H
 #define C7X_BASE_STATUS_H
@@ -33,8 +34,8 @@ struct c7x_error {
 };
 
 /*
- * Records a failure and returns `status`, so that `return c7x_error_set(...)` reads as one step. `station` must be a
- * static string. `error` may be NULL; a second failure replaces the first one.
+ * Records a failure and returns `status`, so that `return c7x_error_set(...)` reads as one step.
+ * `station` must be a static string. `error` may be NULL; a second failure replaces the first one.
  */
 enum c7x_status c7x_error_set(struct c7x_error *error, enum c7x_status status, const char *station,
                               const char *format, ...) C7X_PRINTF(4, 5);
@@ -48,7 +49,8 @@ void c7x_error_append(struct c7x_error *error, const char *format, ...) C7X_PRIN
 
 void c7x_error_clear(struct c7x_error *error);
 
-/* Short upper-case name ("NOMEM") and one-line text of a code; "UNKNOWN" and "Unknown status" for others. */
+/* Short upper-case name ("NOMEM") and one-line text of a code; "UNKNOWN" and "Unknown status" for
+ * others. */
 const char *c7x_status_name(int status);
 const char *c7x_status_text(int status);
 /* What to do about it; never NULL. */

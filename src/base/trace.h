@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trace points: each station of a request (stations.def) reports that the request has arrived there. */
+/* Trace points: each station of a request (stations.def) reports that the request has arrived
+ * there. */
 #ifndef C7X_BASE_TRACE_H
 #define C7X_BASE_TRACE_H
 
@@ -19,7 +20,8 @@ typedef void (*c7x_trace_sink_fn)(enum c7x_station station);
 /* Written by c7x_trace_set_sink() alone; here so that a trace point that is off costs one load. */
 extern _Atomic(c7x_trace_sink_fn) c7x_trace_sink;
 
-/* Installs the sink; NULL turns tracing off. The sink is called from whatever task passes a trace point. */
+/* Installs the sink; NULL turns tracing off. The sink is called from whatever task passes a trace
+ * point. */
 void c7x_trace_set_sink(c7x_trace_sink_fn sink);
 
 const char *c7x_station_name(enum c7x_station station);

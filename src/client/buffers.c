@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The input and output buffers. They only grow, and stay where they are once a pointer has been handed out.
+ * The input and output buffers. They only grow, and stay where they are once a pointer has been
+ * handed out.
  *
- *   input:  [descriptors of INFER_LARGE, 80 bytes each, rounded up to 64][tensors, each at a multiple of 128]
+ *   input:  [descriptors, 80 bytes each, rounded up to 64][tensors, each at a multiple of 128]
  */
 #include "client_impl.h"
 
@@ -18,16 +19,19 @@ static enum c7x_status grow(struct c7x_client *client, struct c7x_buffer *buffer
     if (size <= buffer->size)
         return C7X_OK;
     if (locked)
-        return c7x_error_set(&client->error, C7X_LOCKED, C7X_CLIENT_STATION,
-                             "the %s buffer has %zu bytes, %llu are needed, and a pointer to it has been "
-                             "handed out",
-                             name, buffer->size, (unsigned long long)size);
+        return c7x_error_set(
+            &client->error, C7X_LOCKED, C7X_CLIENT_STATION,
+            "the %s buffer has %zu bytes, %llu are needed, and a pointer to it has been "
+            "handed out",
+            name, buffer->size, (unsigned long long)size);
     if (size > C7X_WIRE_CARVEOUT_SIZE)
         return c7x_error_set(&client->error, C7X_SIZE, C7X_CLIENT_STATION,
                              "%llu bytes for the %s buffer; all shared memory has %u",
                              (unsigned long long)size, name, C7X_WIRE_CARVEOUT_SIZE);
-    client->link->ops->detach(client->link, buffer); /* first, so that the new one may take its place */
-    return client->link->ops->attach(client->link, (size_t)size, deadline_ns, buffer, &client->error);
+    /* The old one goes first, so that the new one may take its place. */
+    client->link->ops->detach(client->link, buffer);
+    return client->link->ops->attach(client->link, (size_t)size, deadline_ns, buffer,
+                                     &client->error);
 }
 
 enum c7x_status c7x_client_grow_input(struct c7x_client *client, uint64_t size, int64_t deadline_ns)
@@ -35,12 +39,14 @@ enum c7x_status c7x_client_grow_input(struct c7x_client *client, uint64_t size, 
     return grow(client, &client->input, client->input_locked, "input", size, deadline_ns);
 }
 
-enum c7x_status c7x_client_grow_output(struct c7x_client *client, uint64_t size, int64_t deadline_ns)
+enum c7x_status c7x_client_grow_output(struct c7x_client *client, uint64_t size,
+                                       int64_t deadline_ns)
 {
     return grow(client, &client->output, client->output_locked, "output", size, deadline_ns);
 }
 
-/* Declared sizes round tensors up to 64, cache lines have 128: room so that each tensor has lines of its own. */
+/* Declared sizes round tensors up to 64, cache lines have 128: room so that each tensor has lines
+ * of its own. */
 static uint64_t with_line_room(uint64_t bytes, uint64_t tensor_count)
 {
     return bytes == 0 ? 0 : bytes + 128 * (tensor_count + 1);
@@ -60,9 +66,11 @@ void c7x_client_declare_io(struct c7x_client *client, const struct c7x_response 
     client->input_locked = client->output_locked = false;
     /* What cannot be had now is no failure of the load: the declaration is an upper bound. */
     int64_t deadline_ns = c7x_client_deadline_ns(client);
-    if (c7x_client_grow_input(client, with_line_room(client->io.input_bytes, client->io.input_count),
+    if (c7x_client_grow_input(client,
+                              with_line_room(client->io.input_bytes, client->io.input_count),
                               deadline_ns) != C7X_OK ||
-        c7x_client_grow_output(client, with_line_room(client->io.output_bytes, client->io.output_count),
+        c7x_client_grow_output(client,
+                               with_line_room(client->io.output_bytes, client->io.output_count),
                                deadline_ns) != C7X_OK)
         c7x_error_clear(&client->error);
 }
@@ -114,7 +122,8 @@ size_t c7x_client_input_capacity(struct c7x_client *client)
     return size;
 }
 
-enum c7x_status c7x_client_reserve_io(struct c7x_client *client, uint64_t input_bytes, uint64_t output_bytes)
+enum c7x_status c7x_client_reserve_io(struct c7x_client *client, uint64_t input_bytes,
+                                      uint64_t output_bytes)
 {
     c7x_client_enter(client);
     int64_t deadline_ns = c7x_client_deadline_ns(client);

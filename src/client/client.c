@@ -50,8 +50,10 @@ void c7x_client_options_init(struct c7x_client_options *options)
     options->deadline_ms = DEADLINE_MS_DEFAULT;
 }
 
-/* A caller built against an older header has a shorter struct; what it does not know keeps its default. */
-static enum c7x_status take_options(struct c7x_client *client, const struct c7x_client_options *options,
+/* A caller built against an older header has a shorter struct; what it does not know keeps its
+ * default. */
+static enum c7x_status take_options(struct c7x_client *client,
+                                    const struct c7x_client_options *options,
                                     struct c7x_error *error)
 {
     c7x_client_options_init(&client->options);
@@ -59,13 +61,16 @@ static enum c7x_status take_options(struct c7x_client *client, const struct c7x_
         size_t size = options->struct_size;
         if (size < offsetof(struct c7x_client_options, device) + sizeof options->device)
             return c7x_error_set(error, C7X_INVALID, C7X_CLIENT_STATION,
-                                 "options.struct_size is %zu; call c7x_client_options_init first", size);
+                                 "options.struct_size is %zu; call c7x_client_options_init first",
+                                 size);
         memcpy(&client->options, options, size < sizeof *options ? size : sizeof *options);
     }
     if (client->options.priority < 0 || client->options.priority > (int)C7X_WIRE_INFER_PRIORITY_MAX)
-        return c7x_error_set(error, C7X_INVALID, C7X_CLIENT_STATION, "priority %d; allowed are 1 to %u",
-                             client->options.priority, C7X_WIRE_INFER_PRIORITY_MAX);
-    const char *name = client->options.name != NULL ? client->options.name : program_invocation_short_name;
+        return c7x_error_set(error, C7X_INVALID, C7X_CLIENT_STATION,
+                             "priority %d; allowed are 1 to %u", client->options.priority,
+                             C7X_WIRE_INFER_PRIORITY_MAX);
+    const char *name =
+        client->options.name != NULL ? client->options.name : program_invocation_short_name;
     strncpy(client->name, name, sizeof client->name - 1);
     client->options.name = client->name;
     return C7X_OK;
@@ -80,13 +85,12 @@ static enum c7x_status check_version(struct c7x_client *client, int64_t deadline
     if (C7X_WIRE_VERSION_MAJOR(client->wire_version) == C7X_WIRE_VERSION_MAJOR(C7X_WIRE_VERSION) &&
         client->wire_version >= C7X_WIRE_VERSION_3_1)
         return C7X_OK;
-    return c7x_error_set(&client->error, C7X_VERSION, C7X_CLIENT_STATION,
-                         "the device speaks wire version %u.%u, this library needs %u.%u or a later %u",
-                         C7X_WIRE_VERSION_MAJOR(client->wire_version),
-                         C7X_WIRE_VERSION_MINOR(client->wire_version),
-                         C7X_WIRE_VERSION_MAJOR(C7X_WIRE_VERSION),
-                         C7X_WIRE_VERSION_MINOR(C7X_WIRE_VERSION),
-                         C7X_WIRE_VERSION_MAJOR(C7X_WIRE_VERSION));
+    return c7x_error_set(
+        &client->error, C7X_VERSION, C7X_CLIENT_STATION,
+        "the device speaks wire version %u.%u, this library needs %u.%u or a later %u",
+        C7X_WIRE_VERSION_MAJOR(client->wire_version), C7X_WIRE_VERSION_MINOR(client->wire_version),
+        C7X_WIRE_VERSION_MAJOR(C7X_WIRE_VERSION), C7X_WIRE_VERSION_MINOR(C7X_WIRE_VERSION),
+        C7X_WIRE_VERSION_MAJOR(C7X_WIRE_VERSION));
 }
 
 static enum c7x_status open_session(struct c7x_client *client, int64_t deadline_ns)
@@ -117,7 +121,8 @@ static enum c7x_status bind_printf(struct c7x_client *client, int64_t deadline_n
     return c7x_client_exchange(client, &request, deadline_ns, &response);
 }
 
-static enum c7x_status connect_client(struct c7x_client *client, const struct c7x_client_options *options)
+static enum c7x_status connect_client(struct c7x_client *client,
+                                      const struct c7x_client_options *options)
 {
     C7X_RETURN_IF_ERROR(take_options(client, options, &client->error));
     int64_t deadline_ns = c7x_client_deadline_ns(client);
@@ -144,14 +149,16 @@ static struct c7x_client *new_client(void)
     return client;
 }
 
-enum c7x_status c7x_client_open_over(struct c7x_host_link *link, const struct c7x_client_options *options,
+enum c7x_status c7x_client_open_over(struct c7x_host_link *link,
+                                     const struct c7x_client_options *options,
                                      struct c7x_client **out_client)
 {
     struct c7x_client *client = new_client();
     if (client == NULL) {
         if (link != NULL)
             link->ops->close(link);
-        return c7x_error_set(&thread_error, C7X_HOST_NOMEM, C7X_CLIENT_STATION, "no memory for a client");
+        return c7x_error_set(&thread_error, C7X_HOST_NOMEM, C7X_CLIENT_STATION,
+                             "no memory for a client");
     }
     client->link = link;
     enum c7x_status status = connect_client(client, options);
@@ -218,7 +225,8 @@ void c7x_client_set_deadline(struct c7x_client *client, int64_t deadline_ms)
     pthread_mutex_unlock(&client->lock);
 }
 
-enum c7x_status c7x_client_ping(struct c7x_client *client, uint32_t *out_version, uint32_t *out_uptime_ms)
+enum c7x_status c7x_client_ping(struct c7x_client *client, uint32_t *out_version,
+                                uint32_t *out_uptime_ms)
 {
     struct c7x_request request = {.type = C7X_MSG_PING};
     struct c7x_response response;
@@ -232,7 +240,8 @@ enum c7x_status c7x_client_ping(struct c7x_client *client, uint32_t *out_version
     return c7x_client_leave(client, status);
 }
 
-enum c7x_status c7x_client_get_status(struct c7x_client *client, struct c7x_client_status *out_status)
+enum c7x_status c7x_client_get_status(struct c7x_client *client,
+                                      struct c7x_client_status *out_status)
 {
     struct c7x_request request = {.type = C7X_MSG_GET_STATUS};
     struct c7x_response response;
@@ -246,8 +255,8 @@ enum c7x_status c7x_client_get_status(struct c7x_client *client, struct c7x_clie
     return c7x_client_leave(client, status);
 }
 
-int c7x_client_get_last_oom(const struct c7x_client *client, uint32_t *out_requested, uint32_t *out_free,
-                            uint32_t *out_total)
+int c7x_client_get_last_oom(const struct c7x_client *client, uint32_t *out_requested,
+                            uint32_t *out_free, uint32_t *out_total)
 {
     if (!client->has_oom)
         return 0;
@@ -257,13 +266,13 @@ int c7x_client_get_last_oom(const struct c7x_client *client, uint32_t *out_reque
     return 1;
 }
 
-enum c7x_status c7x_client_read_trace(struct c7x_client *client, uint64_t *inout_position, char *text,
-                                      size_t text_size, size_t *out_size)
+enum c7x_status c7x_client_read_trace(struct c7x_client *client, uint64_t *inout_position,
+                                      char *text, size_t text_size, size_t *out_size)
 {
     c7x_client_enter(client);
     return c7x_client_leave(client,
-                            client->link->ops->read_log(client->link, inout_position, text, text_size,
-                                                        out_size, &client->error));
+                            client->link->ops->read_log(client->link, inout_position, text,
+                                                        text_size, out_size, &client->error));
 }
 
 const char *c7x_strerror(int status)

@@ -64,16 +64,19 @@ int64_t c7x_client_deadline_ns(const struct c7x_client *client);
 
 /* Opens a link to what options->device names. */
 enum c7x_status c7x_client_open_link(const struct c7x_client_options *options, int64_t deadline_ns,
-                                     struct c7x_host_link **out_link, struct c7x_error *error) C7X_NODISCARD;
+                                     struct c7x_host_link **out_link,
+                                     struct c7x_error *error) C7X_NODISCARD;
 
 /* ---- exchange.c ---- */
 
 /*
- * Sends the request and waits for its answer; answers to others, which came too late, are dropped. A status in the
- * answer is returned, with the device's text in client->error; *out_response is then filled in too.
+ * Sends the request and waits for its answer; answers to others, which came too late, are dropped.
+ * A status in the answer is returned, with the device's text in client->error; *out_response is
+ * then filled in too.
  */
 enum c7x_status c7x_client_exchange(struct c7x_client *client, struct c7x_request *request,
-                                    int64_t deadline_ns, struct c7x_response *out_response) C7X_NODISCARD;
+                                    int64_t deadline_ns,
+                                    struct c7x_response *out_response) C7X_NODISCARD;
 
 /* ---- load.c ---- */
 
@@ -86,9 +89,11 @@ enum c7x_status c7x_client_grow_input(struct c7x_client *client, uint64_t size,
                                       int64_t deadline_ns) C7X_NODISCARD;
 enum c7x_status c7x_client_grow_output(struct c7x_client *client, uint64_t size,
                                        int64_t deadline_ns) C7X_NODISCARD;
-/* Takes over what a module declares: sizes, and room for its descriptors in front of the input buffer. */
+/* Takes over what a module declares: sizes, and room for its descriptors in front of the input
+ * buffer. */
 void c7x_client_declare_io(struct c7x_client *client, const struct c7x_response *response);
-/* After a request that may still run: the device keeps using these buffers, so we never do again. */
+/* After a request that may still run: the device keeps using these buffers, so we never do again.
+ */
 void c7x_client_abandon_io(struct c7x_client *client);
 
 #endif

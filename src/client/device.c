@@ -21,8 +21,8 @@ static enum c7x_status shared_path(const char *device, char path[C7X_EMULATOR_PA
     if (device[prefix] == '\0')
         return c7x_emulator_default_path(path, error);
     if (strlen(device + prefix) >= C7X_EMULATOR_PATH_MAX)
-        return c7x_error_set(error, C7X_SIZE, C7X_CLIENT_STATION, "the socket's path is too long: %s",
-                             device + prefix);
+        return c7x_error_set(error, C7X_SIZE, C7X_CLIENT_STATION,
+                             "the socket's path is too long: %s", device + prefix);
     memcpy(path, device + prefix, strlen(device + prefix) + 1);
     return C7X_OK;
 }
@@ -35,8 +35,8 @@ static const char *device_or_default(const char *device, const char *fallback)
     return environment != NULL && environment[0] != '\0' ? environment : fallback;
 }
 
-static enum c7x_status connect_shared(const char *device, bool start, int64_t deadline_ns, int *out_socket,
-                                      struct c7x_error *error)
+static enum c7x_status connect_shared(const char *device, bool start, int64_t deadline_ns,
+                                      int *out_socket, struct c7x_error *error)
 {
     char path[C7X_EMULATOR_PATH_MAX];
     C7X_RETURN_IF_ERROR(shared_path(device, path, error));
@@ -55,11 +55,12 @@ enum c7x_status c7x_client_open_link(const struct c7x_client_options *options, i
     if (strcmp(device, "emu") == 0)
         C7X_RETURN_IF_ERROR(c7x_emulator_launch_private(&socket, error));
     else
-        C7X_RETURN_IF_ERROR(connect_shared(device, options->start != 0, deadline_ns, &socket, error));
+        C7X_RETURN_IF_ERROR(
+            connect_shared(device, options->start != 0, deadline_ns, &socket, error));
     return c7x_emulator_open_link(socket, deadline_ns, out_link, error);
 }
 
-/* ---- The life of the shared emulator ----------------------------------------------------------- */
+/* ---- The life of the shared emulator ---- */
 
 /* Forgets this thread's last open error and finds the socket that `device` names. */
 static enum c7x_status begin(const char *device, char path[C7X_EMULATOR_PATH_MAX])

@@ -30,7 +30,8 @@ static enum c7x_status await(struct c7x_client *client, const struct c7x_request
             continue;
         c7x_wire_peek(frame, &type, &seq, &status);
         if (seq == request->seq)
-            return c7x_wire_decode_response(frame, size, request->type, out_response, &client->error);
+            return c7x_wire_decode_response(frame, size, request->type, out_response,
+                                            &client->error);
     }
 }
 
@@ -49,8 +50,8 @@ static enum c7x_status send_and_await(struct c7x_client *client, struct c7x_requ
 /* The device's own stations, so that last_station() points to a static name. */
 static const char *intern_station(const char *name)
 {
-    static const char *const known[] = {"service", "target",  "module", "loader", "tvm",
-                                        "kernel",  "memory",  "printf", "transport"};
+    static const char *const known[] = {"service", "target", "module", "loader",   "tvm",
+                                        "kernel",  "memory", "printf", "transport"};
     for (size_t i = 0; i < C7X_ARRAY_COUNT(known); i++)
         if (strcmp(known[i], name) == 0)
             return known[i];
@@ -72,7 +73,8 @@ static void fetch_error_text(struct c7x_client *client, uint32_t seq, enum c7x_s
             response.status != C7X_OK)
             break;
         size_t room = sizeof text - 1 - used;
-        size_t count = response.body.error_text.bytes < room ? response.body.error_text.bytes : room;
+        size_t count =
+            response.body.error_text.bytes < room ? response.body.error_text.bytes : room;
         memcpy(text + used, response.body.error_text.text, count);
         used += count;
         station = intern_station(response.body.error_text.station);
@@ -80,7 +82,8 @@ static void fetch_error_text(struct c7x_client *client, uint32_t seq, enum c7x_s
             break;
     } while (used < response.body.error_text.total && used < sizeof text - 1);
     text[used] = '\0';
-    c7x_error_set(&client->error, status, station, "%s", used != 0 ? text : c7x_status_text(status));
+    c7x_error_set(&client->error, status, station, "%s",
+                  used != 0 ? text : c7x_status_text(status));
 }
 
 static void note_oom(struct c7x_client *client, const struct c7x_response *response)

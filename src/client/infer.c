@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One inference: inputs into shared memory, the request, outputs and printed text back out of it. */
+/* One inference: inputs into shared memory, the request, outputs and printed text back out of it.
+ */
 #include "client_impl.h"
 
 #include "base/checked.h"
@@ -12,7 +13,8 @@
 #define PRINTF_HEADER_BYTES 16u
 
 /* The offset of data that already lies in the input buffer, or SIZE_MAX. */
-static size_t offset_in_input(const struct c7x_client *client, const struct c7x_client_tensor *tensor)
+static size_t offset_in_input(const struct c7x_client *client,
+                              const struct c7x_client_tensor *tensor)
 {
     uintptr_t start = (uintptr_t)client->input.pointer;
     uintptr_t data = (uintptr_t)tensor->data;
@@ -21,8 +23,8 @@ static size_t offset_in_input(const struct c7x_client *client, const struct c7x_
     return data - start;
 }
 
-static enum c7x_status check_input(struct c7x_client *client, const struct c7x_client_tensor *tensor,
-                                   int index)
+static enum c7x_status check_input(struct c7x_client *client,
+                                   const struct c7x_client_tensor *tensor, int index)
 {
     if (tensor->ndim < 0 || tensor->ndim > C7X_CLIENT_RANK_MAX)
         return c7x_error_set(&client->error, C7X_TENSOR, C7X_CLIENT_STATION,
@@ -40,8 +42,9 @@ static enum c7x_status check_input(struct c7x_client *client, const struct c7x_c
 }
 
 /* Checks the inputs and finds how large the input buffer must be for those that are copied. */
-static enum c7x_status measure_inputs(struct c7x_client *client, const struct c7x_client_tensor *inputs,
-                                      int count, uint64_t *out_needed)
+static enum c7x_status measure_inputs(struct c7x_client *client,
+                                      const struct c7x_client_tensor *inputs, int count,
+                                      uint64_t *out_needed)
 {
     uint64_t descriptors = c7x_round_up((uint64_t)count * sizeof(struct c7x_tensor_desc), 64);
     if (client->input_data_offset < descriptors)
@@ -53,13 +56,15 @@ static enum c7x_status measure_inputs(struct c7x_client *client, const struct c7
             continue;
         if (!c7x_align_size(end, TENSOR_ALIGNMENT, &end) ||
             !c7x_add_size(end, inputs[i].data_size, &end))
-            return c7x_error_set(&client->error, C7X_SIZE, C7X_CLIENT_STATION, "the inputs are too large");
+            return c7x_error_set(&client->error, C7X_SIZE, C7X_CLIENT_STATION,
+                                 "the inputs are too large");
     }
     *out_needed = end;
     return C7X_OK;
 }
 
-/* Inputs that lie in the buffer already must not be overwritten by those that are copied into it. */
+/* Inputs that lie in the buffer already must not be overwritten by those that are copied into it.
+ */
 static uint64_t skip_placed(const struct c7x_client *client, const struct c7x_client_tensor *inputs,
                             int count, uint64_t offset, uint64_t size)
 {
@@ -73,9 +78,9 @@ static uint64_t skip_placed(const struct c7x_client *client, const struct c7x_cl
     return offset;
 }
 
-static enum c7x_status place_input(struct c7x_client *client, const struct c7x_client_tensor *inputs,
-                                   int count, int index, uint64_t *inout_end,
-                                   struct c7x_wire_tensor *out_wire)
+static enum c7x_status place_input(struct c7x_client *client,
+                                   const struct c7x_client_tensor *inputs, int count, int index,
+                                   uint64_t *inout_end, struct c7x_wire_tensor *out_wire)
 {
     const struct c7x_client_tensor *tensor = &inputs[index];
     uint64_t offset = offset_in_input(client, tensor);
@@ -83,9 +88,10 @@ static enum c7x_status place_input(struct c7x_client *client, const struct c7x_c
         offset = skip_placed(client, inputs, count, c7x_round_up(*inout_end, TENSOR_ALIGNMENT),
                              tensor->data_size);
         if (!c7x_range_inside(offset, tensor->data_size, 0, client->input.size))
-            return c7x_error_set(&client->error, C7X_SIZE, C7X_CLIENT_STATION,
-                                 "input %d: %zu bytes do not fit the input buffer of %zu beside what is in it",
-                                 index, tensor->data_size, client->input.size);
+            return c7x_error_set(
+                &client->error, C7X_SIZE, C7X_CLIENT_STATION,
+                "input %d: %zu bytes do not fit the input buffer of %zu beside what is in it",
+                index, tensor->data_size, client->input.size);
         if (tensor->data_size != 0)
             memcpy((uint8_t *)client->input.pointer + offset, tensor->data, tensor->data_size);
         *inout_end = offset + tensor->data_size;
@@ -101,13 +107,16 @@ static enum c7x_status place_input(struct c7x_client *client, const struct c7x_c
     return C7X_OK;
 }
 
-/* Fills in the request's inputs: inline when they fit a frame, else as an array in front of the input buffer. */
-static enum c7x_status place_inputs(struct c7x_client *client, const struct c7x_client_tensor *inputs,
-                                    int count, struct c7x_request *request)
+/* Fills in the request's inputs: inline when they fit a frame, else as an array in front of the
+ * input buffer. */
+static enum c7x_status place_inputs(struct c7x_client *client,
+                                    const struct c7x_client_tensor *inputs, int count,
+                                    struct c7x_request *request)
 {
     struct c7x_wire_infer *infer = &request->body.infer;
     uint64_t end = client->input_data_offset;
-    bool is_large = (unsigned)count >= C7X_WIRE_INLINE_INPUTS_MAX; /* 3.0 firmware takes fewer than five */
+    bool is_large =
+        (unsigned)count >= C7X_WIRE_INLINE_INPUTS_MAX; /* 3.0 firmware takes fewer than five */
     request->type = is_large ? C7X_MSG_INFER_LARGE : C7X_MSG_INFER;
     for (int i = 0; i < count; i++) {
         struct c7x_wire_tensor wire;
@@ -153,10 +162,10 @@ static enum c7x_status take_outputs(struct c7x_client *client, const struct c7x_
     uint64_t array = response->body.infer.descs_addr;
     if (*inout_count < 0 || count > (uint32_t)*inout_count)
         return c7x_error_set(&client->error, C7X_SIZE, C7X_CLIENT_STATION,
-                             "the module has %u outputs; there is room for %d", count, *inout_count);
-    if (array != 0 &&
-        !c7x_range_inside(array, (uint64_t)count * sizeof(struct c7x_tensor_desc),
-                          client->output.dsp_address, client->output.size))
+                             "the module has %u outputs; there is room for %d", count,
+                             *inout_count);
+    if (array != 0 && !c7x_range_inside(array, (uint64_t)count * sizeof(struct c7x_tensor_desc),
+                                        client->output.dsp_address, client->output.size))
         return c7x_error_set(&client->error, C7X_PROTOCOL, C7X_CLIENT_STATION,
                              "the output descriptors do not lie in the output buffer");
     const uint8_t *bytes =
@@ -166,7 +175,8 @@ static enum c7x_status take_outputs(struct c7x_client *client, const struct c7x_
         struct c7x_wire_tensor wire;
         if (array == 0)
             wire = response->body.infer.outputs[i];
-        else if (c7x_wire_decode_tensor(bytes + i * sizeof(struct c7x_tensor_desc), &wire) != C7X_OK)
+        else if (c7x_wire_decode_tensor(bytes + i * sizeof(struct c7x_tensor_desc), &wire) !=
+                 C7X_OK)
             return c7x_error_set(&client->error, C7X_PROTOCOL, C7X_CLIENT_STATION,
                                  "the descriptor of output %u is wrong", i);
         C7X_RETURN_IF_ERROR(take_output(client, &wire, i, &outputs[i]));
@@ -196,8 +206,9 @@ static enum c7x_status run(struct c7x_client *client, struct c7x_request *reques
     struct c7x_host_link *link = client->link;
     link->ops->sync_to_device(link, &client->input);
     enum c7x_status status = c7x_client_exchange(client, request, deadline_ns, response);
+    /* A time-out that the device has not told itself: its job may still run. */
     if (status == C7X_TIMEOUT && response->seq != request->seq)
-        c7x_client_abandon_io(client); /* it was not the device who said so: its job may still run */
+        c7x_client_abandon_io(client);
     if (response->seq == request->seq && !response->header_only)
         pass_printed_text(client, response->body.infer.printf_size);
     if (status == C7X_OK)
@@ -206,8 +217,8 @@ static enum c7x_status run(struct c7x_client *client, struct c7x_request *reques
 }
 
 /*
- * Runs the request; when the output buffer turns out to be too small and may still move, grows it to what the device
- * says it needs and runs once more.
+ * Runs the request; when the output buffer turns out to be too small and may still move, grows it
+ * to what the device says it needs and runs once more.
  */
 static enum c7x_status run_with_room(struct c7x_client *client, struct c7x_request *request,
                                      struct c7x_response *response, int64_t deadline_ns)
@@ -244,10 +255,11 @@ static enum c7x_status infer(struct c7x_client *client, struct c7x_request *requ
     return C7X_OK;
 }
 
-enum c7x_status c7x_client_infer_flags(struct c7x_client *client, uint32_t handle, uint32_t model_id,
-                                       const struct c7x_client_tensor *inputs, int input_count,
-                                       struct c7x_client_tensor *outputs, int *inout_output_count,
-                                       uint64_t *out_cycles, uint32_t flags)
+enum c7x_status c7x_client_infer_flags(struct c7x_client *client, uint32_t handle,
+                                       uint32_t model_id, const struct c7x_client_tensor *inputs,
+                                       int input_count, struct c7x_client_tensor *outputs,
+                                       int *inout_output_count, uint64_t *out_cycles,
+                                       uint32_t flags)
 {
     struct c7x_request request = {0};
     c7x_client_enter(client);
@@ -256,15 +268,17 @@ enum c7x_status c7x_client_infer_flags(struct c7x_client *client, uint32_t handl
     request.body.infer.model_id = model_id;
     request.body.infer.flags = flags;
     if ((flags & C7X_WIRE_INFER_PRIORITY_MASK) == 0)
-        request.body.infer.flags |= (uint32_t)client->options.priority << C7X_WIRE_INFER_PRIORITY_SHIFT;
+        request.body.infer.flags |= (uint32_t)client->options.priority
+                                    << C7X_WIRE_INFER_PRIORITY_SHIFT;
     return c7x_client_leave(client, infer(client, &request, inputs, input_count, outputs,
                                           inout_output_count, out_cycles));
 }
 
-enum c7x_status c7x_client_infer_repeat(struct c7x_client *client, uint32_t handle, uint32_t model_id,
-                                        const struct c7x_client_tensor *inputs, int input_count,
-                                        struct c7x_client_tensor *outputs, int *inout_output_count,
-                                        uint64_t *out_cycles, uint32_t repeat)
+enum c7x_status c7x_client_infer_repeat(struct c7x_client *client, uint32_t handle,
+                                        uint32_t model_id, const struct c7x_client_tensor *inputs,
+                                        int input_count, struct c7x_client_tensor *outputs,
+                                        int *inout_output_count, uint64_t *out_cycles,
+                                        uint32_t repeat)
 {
     return c7x_client_infer_flags(client, handle, model_id, inputs, input_count, outputs,
                                   inout_output_count, out_cycles, repeat & C7X_INFER_REPEAT_MASK);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules and weights: a file is read straight into a shared buffer of its own size, and loaded from there. */
+/* Modules and weights: a file is read straight into a shared buffer of its own size, and loaded
+ * from there. */
 #define _GNU_SOURCE
 #include "client_impl.h"
 
@@ -17,13 +18,15 @@ static enum c7x_status file_error(struct c7x_client *client, const char *path, c
                          strerror(errno));
 }
 
-static enum c7x_status file_size(struct c7x_client *client, const char *path, int fd, size_t *out_size)
+static enum c7x_status file_size(struct c7x_client *client, const char *path, int fd,
+                                 size_t *out_size)
 {
     struct stat info;
     if (fstat(fd, &info) != 0)
         return file_error(client, path, "read");
     if (!S_ISREG(info.st_mode))
-        return c7x_error_set(&client->error, C7X_FILE, C7X_CLIENT_STATION, "%s is not a regular file", path);
+        return c7x_error_set(&client->error, C7X_FILE, C7X_CLIENT_STATION,
+                             "%s is not a regular file", path);
     if (info.st_size == 0)
         return c7x_error_set(&client->error, C7X_FILE, C7X_CLIENT_STATION, "%s is empty", path);
     if (info.st_size > C7X_WIRE_STAGING_SIZE)
@@ -52,12 +55,13 @@ static enum c7x_status read_all(struct c7x_client *client, const char *path, int
 }
 
 /* Reads the open file into a new shared buffer. */
-static enum c7x_status stage(struct c7x_client *client, const char *path, int fd, int64_t deadline_ns,
-                             struct c7x_buffer *out_buffer, size_t *out_size)
+static enum c7x_status stage(struct c7x_client *client, const char *path, int fd,
+                             int64_t deadline_ns, struct c7x_buffer *out_buffer, size_t *out_size)
 {
     struct c7x_host_link *link = client->link;
     C7X_RETURN_IF_ERROR(file_size(client, path, fd, out_size));
-    C7X_RETURN_IF_ERROR(link->ops->attach(link, *out_size, deadline_ns, out_buffer, &client->error));
+    C7X_RETURN_IF_ERROR(
+        link->ops->attach(link, *out_size, deadline_ns, out_buffer, &client->error));
     enum c7x_status status = read_all(client, path, fd, out_buffer->pointer, *out_size);
     if (status == C7X_OK)
         link->ops->sync_to_device(link, out_buffer);
@@ -66,7 +70,8 @@ static enum c7x_status stage(struct c7x_client *client, const char *path, int fd
     return status;
 }
 
-/* Keeps the staged bytes for as long as the handle lives; without memory for that they stay until close. */
+/* Keeps the staged bytes for as long as the handle lives; without memory for that they stay until
+ * close. */
 static void keep_staged(struct c7x_client *client, const struct c7x_buffer *buffer, uint32_t handle,
                         bool is_model)
 {
@@ -109,14 +114,15 @@ static enum c7x_status load_staged(struct c7x_client *client, uint32_t type,
 
 /* DYN_LOAD and MODEL_LOAD. *out_handle and *out_response are set on success. */
 static enum c7x_status load_file(struct c7x_client *client, uint32_t type, const char *path,
-                                 uint32_t flags, uint32_t *out_handle, struct c7x_response *out_response)
+                                 uint32_t flags, uint32_t *out_handle,
+                                 struct c7x_response *out_response)
 {
     struct c7x_buffer buffer = {0};
     size_t size = 0;
     int64_t deadline_ns = c7x_client_deadline_ns(client);
     if ((flags & ~C7X_LOAD_KEEP) != 0)
-        return c7x_error_set(&client->error, C7X_INVALID, C7X_CLIENT_STATION, "unknown load flags 0x%x",
-                             flags);
+        return c7x_error_set(&client->error, C7X_INVALID, C7X_CLIENT_STATION,
+                             "unknown load flags 0x%x", flags);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block us */
     if (fd < 0)
         return file_error(client, path, "open");
@@ -136,24 +142,26 @@ static enum c7x_status load_file(struct c7x_client *client, uint32_t type, const
     return C7X_OK;
 }
 
-enum c7x_status c7x_client_dyn_load_flags(struct c7x_client *client, const char *path, uint32_t flags,
-                                          uint32_t *out_handle)
+enum c7x_status c7x_client_dyn_load_flags(struct c7x_client *client, const char *path,
+                                          uint32_t flags, uint32_t *out_handle)
 {
     struct c7x_response response;
     c7x_client_enter(client);
-    enum c7x_status status = load_file(client, C7X_MSG_DYN_LOAD, path, flags, out_handle, &response);
+    enum c7x_status status =
+        load_file(client, C7X_MSG_DYN_LOAD, path, flags, out_handle, &response);
     if (status == C7X_OK)
         c7x_client_declare_io(client, &response);
     return c7x_client_leave(client, status);
 }
 
-enum c7x_status c7x_client_dyn_load(struct c7x_client *client, const char *path, uint32_t *out_handle)
+enum c7x_status c7x_client_dyn_load(struct c7x_client *client, const char *path,
+                                    uint32_t *out_handle)
 {
     return c7x_client_dyn_load_flags(client, path, 0, out_handle);
 }
 
-enum c7x_status c7x_client_model_load_flags(struct c7x_client *client, const char *path, uint32_t flags,
-                                            uint32_t *out_model_id)
+enum c7x_status c7x_client_model_load_flags(struct c7x_client *client, const char *path,
+                                            uint32_t flags, uint32_t *out_model_id)
 {
     struct c7x_response response;
     c7x_client_enter(client);
@@ -161,7 +169,8 @@ enum c7x_status c7x_client_model_load_flags(struct c7x_client *client, const cha
         client, load_file(client, C7X_MSG_MODEL_LOAD, path, flags, out_model_id, &response));
 }
 
-enum c7x_status c7x_client_model_load(struct c7x_client *client, const char *path, uint32_t *out_model_id)
+enum c7x_status c7x_client_model_load(struct c7x_client *client, const char *path,
+                                      uint32_t *out_model_id)
 {
     return c7x_client_model_load_flags(client, path, 0, out_model_id);
 }

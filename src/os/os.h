@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operating system as the firmware needs it. A port is one folder (os/posix, ...) with os_port.h, which defines
- * the structs below, and one source; tests/conformance/os runs against every port.
+ * The operating system as the firmware needs it. A port is one folder (os/posix, ...) with
+ * os_port.h, which defines the structs below, and one source; tests/conformance/os runs against
+ * every port.
  *
  * All functions may be called from any task. Objects are initialised in place and never move.
  */
@@ -23,24 +24,29 @@ int64_t c7x_os_clock_ns(void);
 /* now + duration, clamped; a negative duration means C7X_OS_FOREVER. */
 int64_t c7x_os_deadline_ns(int64_t duration_ns);
 
-/* The core's cycle counter, and its rate: clock cycles on the board, nanoseconds where there is no such counter. */
+/* The core's cycle counter, and its rate: clock cycles on the board, nanoseconds where there is no
+ * such counter. */
 uint64_t c7x_os_cycles(void);
 uint64_t c7x_os_cycle_hz(void);
 
-/* Not recursive; a task that holds it is not slowed for ever by lower ones (priority inheritance). */
+/* Not recursive; a task that holds it is not slowed for ever by lower ones (priority inheritance).
+ */
 enum c7x_status c7x_os_mutex_init(struct c7x_os_mutex *mutex) C7X_NODISCARD;
 void c7x_os_mutex_deinit(struct c7x_os_mutex *mutex);
 void c7x_os_mutex_lock(struct c7x_os_mutex *mutex);
 void c7x_os_mutex_unlock(struct c7x_os_mutex *mutex);
 
-/* A latch: set wakes one waiter, or lets the next wait pass at once; several sets before a wait count once. */
+/* A latch: set wakes one waiter, or lets the next wait pass at once; several sets before a wait
+ * count once. */
 enum c7x_status c7x_os_event_init(struct c7x_os_event *event) C7X_NODISCARD;
 void c7x_os_event_deinit(struct c7x_os_event *event);
 void c7x_os_event_set(struct c7x_os_event *event);
-/* Blocks until the event is set, and clears it; false if the deadline came first. A past deadline only looks. */
+/* Blocks until the event is set, and clears it; false if the deadline came first. A past deadline
+ * only looks. */
 bool c7x_os_event_wait(struct c7x_os_event *event, int64_t deadline_ns);
 
-/* Starts `run(context)`. `name` is a static string of at most 15 bytes; stack_bytes 0 means the port's default. */
+/* Starts `run(context)`. `name` is a static string of at most 15 bytes; stack_bytes 0 means the
+ * port's default. */
 enum c7x_status c7x_os_task_create(struct c7x_os_task *task, const char *name, size_t stack_bytes,
                                    void (*run)(void *context), void *context) C7X_NODISCARD;
 /* Waits until the task's function has returned, and frees what it used. */

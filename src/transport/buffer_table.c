@@ -14,7 +14,8 @@ struct c7x_buffer_entry {
 };
 
 enum c7x_status c7x_buffer_table_init(struct c7x_buffer_table *table,
-                                      void (*release)(void *context, uint64_t address, uint64_t size),
+                                      void (*release)(void *context, uint64_t address,
+                                                      uint64_t size),
                                       void *context)
 {
     *table = (struct c7x_buffer_table){.release = release, .context = context};
@@ -67,8 +68,8 @@ static bool make_room(struct c7x_buffer_table *table)
     return true;
 }
 
-enum c7x_status c7x_buffer_table_add(struct c7x_buffer_table *table, uint32_t endpoint, uint64_t address,
-                                     uint64_t size)
+enum c7x_status c7x_buffer_table_add(struct c7x_buffer_table *table, uint32_t endpoint,
+                                     uint64_t address, uint64_t size)
 {
     enum c7x_status status = C7X_OK;
     c7x_os_mutex_lock(&table->lock);
@@ -112,7 +113,8 @@ void c7x_buffer_table_remove_endpoint(struct c7x_buffer_table *table, uint32_t e
     c7x_os_mutex_unlock(&table->lock);
 }
 
-/* The buffer that holds all of the range and belongs to the endpoint. Call with the table locked. */
+/* The buffer that holds all of the range and belongs to the endpoint. Call with the table locked.
+ */
 static struct c7x_buffer_entry *find_owned(struct c7x_buffer_table *table, uint32_t endpoint,
                                            uint64_t address, uint64_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The device's book of shared buffers: who attached which range, and how many jobs and modules use it. A buffer goes
- * when it has been detached and nobody uses it any more. Any task may call.
+ * The device's book of shared buffers: who attached which range, and how many jobs and modules use
+ * it. A buffer goes when it has been detached and nobody uses it any more. Any task may call.
  */
 #ifndef C7X_TRANSPORT_BUFFER_TABLE_H
 #define C7X_TRANSPORT_BUFFER_TABLE_H
@@ -25,15 +25,17 @@ struct c7x_buffer_table {
 };
 
 enum c7x_status c7x_buffer_table_init(struct c7x_buffer_table *table,
-                                      void (*release)(void *context, uint64_t address, uint64_t size),
+                                      void (*release)(void *context, uint64_t address,
+                                                      uint64_t size),
                                       void *context) C7X_NODISCARD;
 /* Forgets all entries without releasing them. */
 void c7x_buffer_table_deinit(struct c7x_buffer_table *table);
 
 /* Enters a buffer. C7X_NOMEM; C7X_INVALID if it overlaps one that is there. */
-enum c7x_status c7x_buffer_table_add(struct c7x_buffer_table *table, uint32_t endpoint, uint64_t address,
-                                     uint64_t size) C7X_NODISCARD;
-/* Releases the buffer now, or when the last pin goes; true if now. Unknown addresses count as released. */
+enum c7x_status c7x_buffer_table_add(struct c7x_buffer_table *table, uint32_t endpoint,
+                                     uint64_t address, uint64_t size) C7X_NODISCARD;
+/* Releases the buffer now, or when the last pin goes; true if now. Unknown addresses count as
+ * released. */
 bool c7x_buffer_table_remove(struct c7x_buffer_table *table, uint32_t endpoint, uint64_t address);
 /* Removes all buffers of an endpoint. */
 void c7x_buffer_table_remove_endpoint(struct c7x_buffer_table *table, uint32_t endpoint);

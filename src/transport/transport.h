@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Moves frames and shared buffers between host and DSP; knows no message. A back end is one folder that supplies the
- * host's side, the device's side, or both; tests/conformance/transport runs against each.
+ * Moves frames and shared buffers between host and DSP; knows no message. A back end is one folder
+ * that supplies the host's side, the device's side, or both; tests/conformance/transport runs
+ * against each.
  *
  * station: client > [transport] > service, and back
  */
@@ -17,7 +18,7 @@
 /* Longest frame, in both directions; a longer one is refused before it is sent. */
 #define C7X_TRANSPORT_FRAME_MAX 496u
 
-/* ---- The host's side: one link to one device --------------------------------------------------- */
+/* ---- The host's side: one link to one device ---- */
 
 /* A piece of memory that host and DSP see; page aligned, zero-filled when new. */
 struct c7x_buffer {
@@ -29,8 +30,9 @@ struct c7x_buffer {
 struct c7x_host_link;
 
 /*
- * All mandatory. send and receive may be called from two threads at once, the others from one at a time. Deadlines are
- * absolute, of c7x_os_clock_ns(). When the device has gone away every call answers C7X_RESET at once.
+ * All mandatory. send and receive may be called from two threads at once, the others from one at a
+ * time. Deadlines are absolute, of c7x_os_clock_ns(). When the device has gone away every call
+ * answers C7X_RESET at once.
  */
 struct c7x_host_link_ops {
     /* C7X_SIZE: longer than C7X_TRANSPORT_FRAME_MAX. C7X_TIMEOUT: the device takes no more. */
@@ -39,10 +41,12 @@ struct c7x_host_link_ops {
     /* Fills `frame` (C7X_TRANSPORT_FRAME_MAX bytes) with the next frame. C7X_TIMEOUT. */
     enum c7x_status (*receive)(struct c7x_host_link *link, uint8_t *frame, size_t *out_size,
                                int64_t deadline_ns, struct c7x_error *error);
-    /* Allocates a buffer of at least `size` bytes and shows it to the device. C7X_NOMEM with numbers. */
+    /* Allocates a buffer of at least `size` bytes and shows it to the device. C7X_NOMEM with
+     * numbers. */
     enum c7x_status (*attach)(struct c7x_host_link *link, size_t size, int64_t deadline_ns,
                               struct c7x_buffer *out_buffer, struct c7x_error *error);
-    /* Gives a buffer back and zeroes the struct; the device may use it until its last job with it ends. */
+    /* Gives a buffer back and zeroes the struct; the device may use it until its last job with it
+     * ends. */
     void (*detach)(struct c7x_host_link *link, struct c7x_buffer *buffer);
     /* What the host wrote becomes visible to the device; what the device wrote, to the host. */
     void (*sync_to_device)(struct c7x_host_link *link, const struct c7x_buffer *buffer);
@@ -58,7 +62,7 @@ struct c7x_host_link {
     const struct c7x_host_link_ops *ops;
 };
 
-/* ---- The device's side: all endpoints that talk to one core ------------------------------------- */
+/* ---- The device's side: all endpoints that talk to one core ---- */
 
 enum c7x_device_event {
     C7X_DEVICE_FRAME, /* a frame from an endpoint */
@@ -71,11 +75,11 @@ struct c7x_device_link;
 /* All mandatory. receive is called by one task, the others by any. */
 struct c7x_device_link_ops {
     /*
-     * Waits for the next event. `frame` has room for C7X_TRANSPORT_FRAME_MAX bytes; *out_size is the length that
-     * arrived, which is larger when a longer frame was cut.
+     * Waits for the next event. `frame` has room for C7X_TRANSPORT_FRAME_MAX bytes; *out_size is
+     * the length that arrived, which is larger when a longer frame was cut.
      */
-    enum c7x_device_event (*receive)(struct c7x_device_link *link, uint32_t *out_endpoint, uint8_t *frame,
-                                     size_t *out_size);
+    enum c7x_device_event (*receive)(struct c7x_device_link *link, uint32_t *out_endpoint,
+                                     uint8_t *frame, size_t *out_size);
     /* Never blocks. C7X_BUSY: the endpoint does not take its frames; C7X_RESET: it is gone. */
     enum c7x_status (*send)(struct c7x_device_link *link, uint32_t endpoint, const uint8_t *frame,
                             size_t size);

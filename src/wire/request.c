@@ -7,7 +7,8 @@
 
 #define STATION "service"
 
-/* Lays a message struct over the frame's bytes; alignment 1, so this is a copy of bytes and nothing else. */
+/* Lays a message struct over the frame's bytes; alignment 1, so this is a copy of bytes and nothing
+ * else. */
 #define COPY_MESSAGE(message, bytes) memcpy(&(message), bytes, sizeof(message))
 
 /* Flags of a load that a session of this version may set. */
@@ -25,13 +26,13 @@ static enum c7x_status decode_load(const uint8_t *bytes, uint32_t session_versio
     struct c7x_wire_load load = {wire_u32_get(message.elf_size), wire_u32_get(message.flags),
                                  wire_u64_get(message.address)};
     if ((load.flags & ~load_flags_allowed(session_version)) != 0)
-        return c7x_error_set(error, C7X_INVALID, STATION, "load flags 0x%x are not assigned in this session",
-                             load.flags);
+        return c7x_error_set(error, C7X_INVALID, STATION,
+                             "load flags 0x%x are not assigned in this session", load.flags);
     if ((load.flags & C7X_WIRE_LOAD_ADDRESS) == 0)
         load.address = C7X_WIRE_STAGING_ADDR;
     if (load.size == 0 || load.size > C7X_WIRE_STAGING_SIZE)
-        return c7x_error_set(error, C7X_SIZE, STATION, "%u bytes to load; allowed are 1 to %u", load.size,
-                             C7X_WIRE_STAGING_SIZE);
+        return c7x_error_set(error, C7X_SIZE, STATION, "%u bytes to load; allowed are 1 to %u",
+                             load.size, C7X_WIRE_STAGING_SIZE);
     if (!c7x_range_inside(load.address, load.size, C7X_WIRE_CARVEOUT_ADDR, C7X_WIRE_CARVEOUT_SIZE))
         return c7x_error_set(error, C7X_ADDR, STATION,
                              "staged bytes 0x%llx + %u are not in the shared carve-out",
@@ -146,10 +147,10 @@ static enum c7x_status decode_printf_buf(const uint8_t *bytes, struct c7x_reques
     if (request->body.printf_buf.size <= 16 ||
         !c7x_range_inside(request->body.printf_buf.address, request->body.printf_buf.size,
                           C7X_WIRE_CARVEOUT_ADDR, C7X_WIRE_CARVEOUT_SIZE))
-        return c7x_error_set(error, C7X_ADDR, STATION,
-                             "printf buffer 0x%llx + %u is not in the shared carve-out or too small",
-                             (unsigned long long)request->body.printf_buf.address,
-                             request->body.printf_buf.size);
+        return c7x_error_set(
+            error, C7X_ADDR, STATION,
+            "printf buffer 0x%llx + %u is not in the shared carve-out or too small",
+            (unsigned long long)request->body.printf_buf.address, request->body.printf_buf.size);
     return C7X_OK;
 }
 
@@ -266,7 +267,8 @@ static size_t encode_infer(const struct c7x_request *request, uint8_t *frame)
     };
     memcpy(frame, &message, sizeof message);
     for (uint32_t i = 0; i < infer->num_inputs; i++)
-        c7x_wire_encode_tensor(&infer->inputs[i], frame + first + i * sizeof(struct c7x_tensor_desc));
+        c7x_wire_encode_tensor(&infer->inputs[i],
+                               frame + first + i * sizeof(struct c7x_tensor_desc));
     return size;
 }
 

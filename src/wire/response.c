@@ -43,7 +43,8 @@ static uint32_t inline_outputs(const struct c7x_response *response)
     return response->body.infer.descs_addr == 0 ? response->body.infer.num_outputs : 0;
 }
 
-static void encode_infer(const struct c7x_response *response, struct c7x_msg_hdr header, uint8_t *frame)
+static void encode_infer(const struct c7x_response *response, struct c7x_msg_hdr header,
+                         uint8_t *frame)
 {
     struct c7x_msg_infer_resp message = {
         .hdr = header,
@@ -95,8 +96,8 @@ static void encode_error_text(const struct c7x_response *response, struct c7x_ms
            response->body.error_text.bytes);
 }
 
-static void encode_status(const struct c7x_response *response, struct c7x_msg_hdr header, uint8_t *frame,
-                          size_t size)
+static void encode_status(const struct c7x_response *response, struct c7x_msg_hdr header,
+                          uint8_t *frame, size_t size)
 {
     struct c7x_msg_status_resp message = {
         .hdr = header,
@@ -108,10 +109,12 @@ static void encode_status(const struct c7x_response *response, struct c7x_msg_hd
     memcpy(frame, &message, size); /* PING's response is the front of GET_STATUS's */
 }
 
-static size_t response_size(const struct c7x_wire_message *message, const struct c7x_response *response)
+static size_t response_size(const struct c7x_wire_message *message,
+                            const struct c7x_response *response)
 {
     size_t size = message->response_size;
-    if (message->response_type == (C7X_MSG_RESPONSE | C7X_MSG_INFER) && inline_outputs(response) > 1)
+    if (message->response_type == (C7X_MSG_RESPONSE | C7X_MSG_INFER) &&
+        inline_outputs(response) > 1)
         size += (inline_outputs(response) - 1) * sizeof(struct c7x_tensor_desc);
     if (message->request_type == C7X_MSG_ERROR_TEXT)
         size += response->body.error_text.bytes;
@@ -123,8 +126,8 @@ size_t c7x_wire_encode_response(const struct c7x_response *response, uint8_t *fr
     memset(frame, 0, C7X_WIRE_FRAME_MAX);
     const struct c7x_wire_message *message = c7x_wire_find_message(response->type);
     if (message == NULL || response->header_only) {
-        struct c7x_msg_hdr header = c7x_wire_header(C7X_MSG_RESPONSE | response->type, response->seq,
-                                                    sizeof header, response->status);
+        struct c7x_msg_hdr header = c7x_wire_header(C7X_MSG_RESPONSE | response->type,
+                                                    response->seq, sizeof header, response->status);
         memcpy(frame, &header, sizeof header);
         return sizeof header;
     }
@@ -162,7 +165,8 @@ size_t c7x_wire_encode_response(const struct c7x_response *response, uint8_t *fr
     return size;
 }
 
-static void decode_oom(struct c7x_response *response, wire_u32 requested, wire_u32 free, wire_u32 total)
+static void decode_oom(struct c7x_response *response, wire_u32 requested, wire_u32 free,
+                       wire_u32 total)
 {
     response->oom.requested = wire_u32_get(requested);
     response->oom.free = wire_u32_get(free);
@@ -191,7 +195,8 @@ static void decode_model_load(const uint8_t *bytes, struct c7x_response *respons
     response->body.model_load.num_constants = wire_u32_get(message.num_constants);
 }
 
-static enum c7x_status decode_infer(const uint8_t *bytes, size_t size, struct c7x_response *response)
+static enum c7x_status decode_infer(const uint8_t *bytes, size_t size,
+                                    struct c7x_response *response)
 {
     struct c7x_msg_infer_resp message;
     memcpy(&message, bytes, sizeof message);
@@ -207,7 +212,8 @@ static enum c7x_status decode_infer(const uint8_t *bytes, size_t size, struct c7
         return C7X_PROTOCOL;
     size_t first = offsetof(struct c7x_msg_infer_resp, outputs);
     uint32_t count = inline_outputs(response);
-    if (count > C7X_WIRE_INLINE_OUTPUTS_MAX || count > (size - first) / sizeof(struct c7x_tensor_desc))
+    if (count > C7X_WIRE_INLINE_OUTPUTS_MAX ||
+        count > (size - first) / sizeof(struct c7x_tensor_desc))
         return C7X_PROTOCOL;
     for (uint32_t i = 0; i < count; i++)
         if (c7x_wire_decode_tensor(bytes + first + i * sizeof(struct c7x_tensor_desc),
@@ -229,7 +235,8 @@ static void decode_session_open(const uint8_t *bytes, struct c7x_response *respo
     response->body.session_open.models_max = wire_u32_get(message.models_max);
 }
 
-static enum c7x_status decode_error_text(const uint8_t *bytes, size_t size, struct c7x_response *response)
+static enum c7x_status decode_error_text(const uint8_t *bytes, size_t size,
+                                         struct c7x_response *response)
 {
     struct c7x_msg_error_text_resp message;
     size_t first = offsetof(struct c7x_msg_error_text_resp, text);
@@ -307,8 +314,9 @@ enum c7x_status c7x_wire_decode_response(const uint8_t *bytes, size_t size, uint
         out_response->header_only = true;
         if (out_response->status != C7X_OK)
             return C7X_OK;
-        return c7x_error_set(error, C7X_PROTOCOL, STATION, "response to %s has %zu bytes, it needs %zu",
-                             message->name, size, message->response_size);
+        return c7x_error_set(error, C7X_PROTOCOL, STATION,
+                             "response to %s has %zu bytes, it needs %zu", message->name, size,
+                             message->response_size);
     }
     if (decode_body(bytes, size, out_response) != C7X_OK)
         return c7x_error_set(error, C7X_PROTOCOL, STATION, "response to %s contradicts itself",

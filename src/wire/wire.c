@@ -36,8 +36,8 @@ void c7x_wire_peek(const uint8_t *bytes, uint32_t *out_type, uint32_t *out_seq, 
 
 struct c7x_msg_hdr c7x_wire_header(uint32_t type, uint32_t seq, size_t size, int32_t status)
 {
-    struct c7x_msg_hdr header = {wire_u32_put(type), wire_u32_put(seq), wire_u32_put((uint32_t)size),
-                                 wire_u32_put((uint32_t)status)};
+    struct c7x_msg_hdr header = {wire_u32_put(type), wire_u32_put(seq),
+                                 wire_u32_put((uint32_t)size), wire_u32_put((uint32_t)status)};
     return header;
 }
 

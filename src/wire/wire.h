@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames to structs and back: the only code that knows the layouts of c7x_compute_protocol.h, and the only validator of
- * frames. It judges what a frame says about itself; whether addresses and handles exist is asked elsewhere. No OS, no
- * I/O, no allocation; any task.
+ * Frames to structs and back: the only code that knows the layouts of c7x_compute_protocol.h, and
+ * the only validator of frames. It judges what a frame says about itself; whether addresses and
+ * handles exist is asked elsewhere. No OS, no I/O, no allocation; any task.
  */
 #ifndef C7X_WIRE_WIRE_H
 #define C7X_WIRE_WIRE_H
@@ -73,7 +73,8 @@ struct c7x_response {
     uint32_t type; /* of the request */
     uint32_t seq;
     int32_t status;
-    bool header_only; /* answer with 16 bytes and type 0x1000 | request: a frame that could not be decoded */
+    bool header_only; /* answer with 16 bytes and type 0x1000 | request: a frame that could not be
+                         decoded */
     struct {
         uint32_t requested;
         uint32_t free;
@@ -127,34 +128,40 @@ struct c7x_response {
 };
 
 /*
- * Decodes a request of at least C7X_WIRE_HEADER_SIZE bytes as a session of `session_version` may send it.
- * `out_request` has type and seq in any case. On failure *out_header_only says whether the frame was not even long
- * enough to be answered in its own form. C7X_INVALID unknown type, short frame, wrong len, unassigned flags; C7X_SIZE;
- * C7X_TENSOR counts, rank, descriptors; C7X_ADDR window outside the carve-out.
+ * Decodes a request of at least C7X_WIRE_HEADER_SIZE bytes as a session of `session_version` may
+ * send it. `out_request` has type and seq in any case. On failure *out_header_only says whether the
+ * frame was not even long enough to be answered in its own form. C7X_INVALID unknown type, short
+ * frame, wrong len, unassigned flags; C7X_SIZE; C7X_TENSOR counts, rank, descriptors; C7X_ADDR
+ * window outside the carve-out.
  */
 enum c7x_status c7x_wire_decode_request(const uint8_t *bytes, size_t size, uint32_t session_version,
                                         struct c7x_request *out_request, bool *out_header_only,
                                         struct c7x_error *error) C7X_NODISCARD;
 
-/* Writes the response into `frame` (C7X_WIRE_FRAME_MAX bytes) and returns its size. All else in the frame is zero. */
+/* Writes the response into `frame` (C7X_WIRE_FRAME_MAX bytes) and returns its size. All else in the
+ * frame is zero. */
 size_t c7x_wire_encode_response(const struct c7x_response *response, uint8_t *frame);
 
-/* Writes a request into `frame` (C7X_WIRE_FRAME_MAX bytes) and returns its size. num_inputs fits inline or descs_addr is set. */
+/* Writes a request into `frame` (C7X_WIRE_FRAME_MAX bytes) and returns its size. num_inputs fits
+ * inline or descs_addr is set. */
 size_t c7x_wire_encode_request(const struct c7x_request *request, uint8_t *frame);
 
 /*
- * Decodes the response to a request of type `request_type`. C7X_PROTOCOL: wrong type, short, or inconsistent. A
- * response whose status is not 0 may be header-only.
+ * Decodes the response to a request of type `request_type`. C7X_PROTOCOL: wrong type, short, or
+ * inconsistent. A response whose status is not 0 may be header-only.
  */
 enum c7x_status c7x_wire_decode_response(const uint8_t *bytes, size_t size, uint32_t request_type,
                                          struct c7x_response *out_response,
                                          struct c7x_error *error) C7X_NODISCARD;
 
 /* Type, seq and status of any frame of at least C7X_WIRE_HEADER_SIZE bytes. */
-void c7x_wire_peek(const uint8_t *bytes, uint32_t *out_type, uint32_t *out_seq, int32_t *out_status);
+void c7x_wire_peek(const uint8_t *bytes, uint32_t *out_type, uint32_t *out_seq,
+                   int32_t *out_status);
 
-/* One descriptor, out of and into shared memory. Decoding copies every field once. C7X_TENSOR: rank. */
-enum c7x_status c7x_wire_decode_tensor(const uint8_t *bytes, struct c7x_wire_tensor *out_tensor) C7X_NODISCARD;
+/* One descriptor, out of and into shared memory. Decoding copies every field once. C7X_TENSOR:
+ * rank. */
+enum c7x_status c7x_wire_decode_tensor(const uint8_t *bytes,
+                                       struct c7x_wire_tensor *out_tensor) C7X_NODISCARD;
 void c7x_wire_encode_tensor(const struct c7x_wire_tensor *tensor, uint8_t *bytes);
 
 /* Name of a message type ("DYN_LOAD"); "UNKNOWN" for others. */

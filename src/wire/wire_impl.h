@@ -5,7 +5,8 @@
 
 #include "wire/wire.h"
 
-/* Sizes of the fixed part of each message: the least that a decoder accepts, and what an encoder writes. */
+/* Sizes of the fixed part of each message: the least that a decoder accepts, and what an encoder
+ * writes. */
 #define C7X_WIRE_REQUEST_SIZE_PING sizeof(struct c7x_msg_hdr)
 #define C7X_WIRE_REQUEST_SIZE_GET_STATUS sizeof(struct c7x_msg_hdr)
 #define C7X_WIRE_REQUEST_SIZE_DYN_LOAD sizeof(struct c7x_msg_dyn_load)

@@ -15,7 +15,8 @@
 #define V3_1 C7X_WIRE_VERSION_3_1
 #define V3_0 C7X_WIRE_VERSION_3_0
 
-/* Every request in tests/wire/vectors with what it says. The bytes are frozen: they change with the wire version only. */
+/* Every request in tests/wire/vectors with what it says. The bytes are frozen: they change with the
+ * wire version only. */
 static const struct {
     const char *name;
     uint32_t session_version;
@@ -23,12 +24,17 @@ static const struct {
 } requests[] = {
     {"ping", V3_0, {.type = C7X_MSG_PING}},
     {"get_status", V3_0, {.type = C7X_MSG_GET_STATUS}},
-    {"dyn_load", V3_0, {.type = C7X_MSG_DYN_LOAD, .body.load = {0x2cd1234, 0, C7X_WIRE_STAGING_ADDR}}},
+    {"dyn_load",
+     V3_0,
+     {.type = C7X_MSG_DYN_LOAD, .body.load = {0x2cd1234, 0, C7X_WIRE_STAGING_ADDR}}},
     {"dyn_load_at", V3_1, {.type = C7X_MSG_DYN_LOAD, .body.load = {0x2cd1234, 3, 0xC1002000}}},
     {"dyn_unload", V3_0, {.type = C7X_MSG_DYN_UNLOAD, .body.handle = 7}},
-    {"model_load", V3_0, {.type = C7X_MSG_MODEL_LOAD, .body.load = {35073, 0, C7X_WIRE_STAGING_ADDR}}},
+    {"model_load",
+     V3_0,
+     {.type = C7X_MSG_MODEL_LOAD, .body.load = {35073, 0, C7X_WIRE_STAGING_ADDR}}},
     {"model_unload", V3_0, {.type = C7X_MSG_MODEL_UNLOAD, .body.handle = 3}},
-    {"infer", V3_0,
+    {"infer",
+     V3_0,
      {.type = C7X_MSG_INFER,
       .body.infer = {.module_handle = 1,
                      .num_inputs = 1,
@@ -38,7 +44,8 @@ static const struct {
                      .result_dsp_addr = 0xDE0A4000,
                      .result_size = 0x2000,
                      .inputs = {{0xDE010140, 602112, 4, 2, 32, 0, {1, 3, 224, 224}}}}}},
-    {"infer_priority", V3_1,
+    {"infer_priority",
+     V3_1,
      {.type = C7X_MSG_INFER,
       .body.infer = {.module_handle = 1,
                      .model_id = 4,
@@ -47,7 +54,8 @@ static const struct {
                      .priority = 2,
                      .result_dsp_addr = 0xDE0A4000,
                      .result_size = 0x2000}}},
-    {"infer_large", V3_0,
+    {"infer_large",
+     V3_0,
      {.type = C7X_MSG_INFER_LARGE,
       .body.infer = {.module_handle = 1,
                      .num_inputs = 62,
@@ -58,9 +66,13 @@ static const struct {
                      .result_dsp_addr = 0xDEB60000,
                      .result_size = 0x1490000,
                      .descs_addr = 0xDE010000}}},
-    {"set_printf_buf", V3_0, {.type = C7X_MSG_SET_PRINTF_BUF, .body.printf_buf = {0xDE000000, 65536}}},
-    {"session_open", V3_0,
-     {.type = C7X_MSG_SESSION_OPEN, .body.session_open = {V3_1, 4711, 0x0123456789ABCDEF, "camera"}}},
+    {"set_printf_buf",
+     V3_0,
+     {.type = C7X_MSG_SET_PRINTF_BUF, .body.printf_buf = {0xDE000000, 65536}}},
+    {"session_open",
+     V3_0,
+     {.type = C7X_MSG_SESSION_OPEN,
+      .body.session_open = {V3_1, 4711, 0x0123456789ABCDEF, "camera"}}},
     {"session_close", V3_1, {.type = C7X_MSG_SESSION_CLOSE}},
     {"error_text", V3_1, {.type = C7X_MSG_ERROR_TEXT, .body.error_text = {0x11223343, 448}}},
 };
@@ -135,8 +147,8 @@ static void frozen_requests_decode_to_what_they_say(void **state)
         expected.seq = SEQ;
         size_t size = read_vector(requests[i].name, "request", frozen);
         print_message("%s\n", requests[i].name);
-        assert_int_equal(c7x_wire_decode_request(frozen, size, requests[i].session_version, &decoded,
-                                                 &header_only, NULL),
+        assert_int_equal(c7x_wire_decode_request(frozen, size, requests[i].session_version,
+                                                 &decoded, &header_only, NULL),
                          C7X_OK);
         assert_false(header_only);
         assert_memory_equal(&decoded, &expected, sizeof decoded);
@@ -170,7 +182,8 @@ static void frozen_responses_decode_to_what_they_say(void **state)
         expected.seq = SEQ;
         size_t size = read_vector(responses[i].name, "response", frozen);
         print_message("%s\n", responses[i].name);
-        assert_int_equal(c7x_wire_decode_response(frozen, size, expected.type, &decoded, NULL), C7X_OK);
+        assert_int_equal(c7x_wire_decode_response(frozen, size, expected.type, &decoded, NULL),
+                         C7X_OK);
         assert_memory_equal(&decoded, &expected, sizeof decoded);
     }
 }
@@ -185,18 +198,21 @@ static void what_cannot_be_decoded_is_answered_with_a_header(void **state)
     size_t size = read_vector("unknown", "response", frozen);
     assert_int_equal(c7x_wire_encode_response(&response, frame), size);
     assert_memory_equal(frame, frozen, size);
-    response.type = C7X_MSG_INFER_LARGE; /* the one message whose answer has another type when it is too short */
+    response.type = C7X_MSG_INFER_LARGE; /* the one message whose answer has another type when it is
+                                            too short */
     c7x_wire_encode_response(&response, frame);
     assert_int_equal(frame[0] | frame[1] << 8, 0x1023);
 }
 
-static enum c7x_status decode(const uint8_t *frame, size_t size, uint32_t version, bool *out_header_only)
+static enum c7x_status decode(const uint8_t *frame, size_t size, uint32_t version,
+                              bool *out_header_only)
 {
     struct c7x_request request;
     return c7x_wire_decode_request(frame, size, version, &request, out_header_only, NULL);
 }
 
-/* A request of every type at every length: too short is INVALID with a header, and a wrong len field is INVALID. */
+/* A request of every type at every length: too short is INVALID with a header, and a wrong len
+ * field is INVALID. */
 static void every_length_of_every_request_is_judged(void **state)
 {
     (void)state;
@@ -205,7 +221,8 @@ static void every_length_of_every_request_is_judged(void **state)
         size_t full = read_vector(requests[i].name, "request", frozen);
         for (size_t size = C7X_WIRE_HEADER_SIZE; size <= C7X_WIRE_FRAME_MAX; size++) {
             bool header_only;
-            uint8_t *copy = malloc(size); /* of this size, so that a sanitizer sees each read past it */
+            uint8_t *copy =
+                malloc(size); /* of this size, so that a sanitizer sees each read past it */
             memcpy(copy, frozen, size);
             enum c7x_status wrong_len = size == full ? C7X_OK : C7X_INVALID;
             assert_int_equal(decode(copy, size, V3_1, &header_only), wrong_len);
@@ -286,7 +303,8 @@ static void five_inputs_go_inline(void **state)
         request.body.infer.inputs[i].shape[0] = i + 1;
     size_t size = c7x_wire_encode_request(&request, frame);
     assert_int_equal(size, 64 + 5 * 80);
-    assert_int_equal(c7x_wire_decode_request(frame, size, V3_0, &decoded, &header_only, NULL), C7X_OK);
+    assert_int_equal(c7x_wire_decode_request(frame, size, V3_0, &decoded, &header_only, NULL),
+                     C7X_OK);
     assert_int_equal(decoded.body.infer.inputs[4].shape[0], 5);
 }
 
@@ -297,16 +315,20 @@ static void a_response_that_contradicts_itself_is_refused(void **state)
     uint8_t frame[C7X_WIRE_FRAME_MAX];
     struct c7x_response response;
     size_t size = read_vector("infer", "response", frame);
-    assert_int_equal(c7x_wire_decode_response(frame, size, C7X_MSG_PING, &response, NULL), C7X_PROTOCOL);
+    assert_int_equal(c7x_wire_decode_response(frame, size, C7X_MSG_PING, &response, NULL),
+                     C7X_PROTOCOL);
     assert_int_equal(c7x_wire_decode_response(frame, size - 1, C7X_MSG_INFER, &response, NULL),
                      C7X_PROTOCOL);
     put32(frame, 28, 2); /* two outputs in a frame of one */
-    assert_int_equal(c7x_wire_decode_response(frame, size, C7X_MSG_INFER, &response, NULL), C7X_PROTOCOL);
+    assert_int_equal(c7x_wire_decode_response(frame, size, C7X_MSG_INFER, &response, NULL),
+                     C7X_PROTOCOL);
     put32(frame, 28, 129);
     put32(frame, 36, 0xDEB70000);
-    assert_int_equal(c7x_wire_decode_response(frame, size, C7X_MSG_INFER, &response, NULL), C7X_PROTOCOL);
+    assert_int_equal(c7x_wire_decode_response(frame, size, C7X_MSG_INFER, &response, NULL),
+                     C7X_PROTOCOL);
     put32(frame, 12, 1);
-    assert_int_equal(c7x_wire_decode_response(frame, size, C7X_MSG_INFER, &response, NULL), C7X_PROTOCOL);
+    assert_int_equal(c7x_wire_decode_response(frame, size, C7X_MSG_INFER, &response, NULL),
+                     C7X_PROTOCOL);
     size = read_vector("error_text", "response", frame);
     put32(frame, 20, 10); /* ten bytes of text in a frame of nine */
     assert_int_equal(c7x_wire_decode_response(frame, size, C7X_MSG_ERROR_TEXT, &response, NULL),

@@ -22,7 +22,8 @@ size_t c7x_test_read_hex(const char *path, uint8_t *bytes, size_t capacity)
                 at++;
                 continue;
             }
-            if (sscanf(at, "%2x", &value) != 1 || !isxdigit((unsigned char)at[1]) || count == capacity)
+            if (sscanf(at, "%2x", &value) != 1 || !isxdigit((unsigned char)at[1]) ||
+                count == capacity)
                 fail_msg("%s: not hex, or too long: %s", path, line);
             bytes[count++] = (uint8_t)value;
             at += 2;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TLSF: free blocks stand in lists by size class. A first-level class is a power of two, a second-level class a 1/16
- * of it; two bitmaps find the first non-empty class that surely fits, so that nothing is ever searched.
+ * TLSF: free blocks stand in lists by size class. A first-level class is a power of two, a
+ * second-level class a 1/16 of it; two bitmaps find the first non-empty class that surely fits, so
+ * that nothing is ever searched.
  *
- *   region:  [struct c7x_heap][header|payload][header|payload] ... [header of the end marker, size 0]
+ *   region:  [struct c7x_heap][header|payload][header|payload] ... [header of the end marker]
  *
- * A header precedes each payload; blocks are chained by address through `previous` and the payload size, which is what
- * merging needs. Blocks in use are also chained by owner.
+ * A header precedes each payload; blocks are chained by address through `previous` and the payload
+ * size, which is what merging needs. Blocks in use are also chained by owner.
  */
 #include "firmware/memory/heap.h"
 
@@ -26,8 +27,8 @@
 struct block {
     uint32_t magic; /* USED_MAGIC or FREE_MAGIC */
     uint32_t owner;
-    uint64_t size;          /* payload bytes */
-    struct block *previous; /* the block just below in memory, NULL for the first */
+    uint64_t size;              /* payload bytes */
+    struct block *previous;     /* the block just below in memory, NULL for the first */
     struct block *next_in_list; /* free: of the size class; used: of the owner's bucket */
     struct block *previous_in_list;
     uint64_t reserved[3]; /* a header is one granule */
@@ -126,8 +127,9 @@ static void remove_free(struct c7x_heap *heap, struct block *block)
 }
 
 /*
- * A free block of at least `size` bytes, or NULL. The classes above the size's own surely fit; only when all of them
- * are empty is the own class searched, so that a heap that is nearly full still gives what it has.
+ * A free block of at least `size` bytes, or NULL. The classes above the size's own surely fit; only
+ * when all of them are empty is the own class searched, so that a heap that is nearly full still
+ * gives what it has.
  */
 static struct block *find_free(struct c7x_heap *heap, uint64_t size)
 {
@@ -236,7 +238,8 @@ uint32_t c7x_heap_owner_new(struct c7x_heap *heap)
     return owner;
 }
 
-/* Bytes that a block must have so that `size` bytes fit behind any misalignment; false if that overflows. */
+/* Bytes that a block must have so that `size` bytes fit behind any misalignment; false if that
+ * overflows. */
 static bool padded_size(size_t size, size_t alignment, uint64_t *out_size, uint64_t *out_padded)
 {
     uint64_t padding = alignment > GRANULE ? alignment + sizeof(struct block) : 0;
@@ -244,7 +247,8 @@ static bool padded_size(size_t size, size_t alignment, uint64_t *out_size, uint6
            c7x_add_size(*out_size, padding, out_padded);
 }
 
-/* Moves the start of `block`, which is in no list, up to the alignment; what lies below stays free. */
+/* Moves the start of `block`, which is in no list, up to the alignment; what lies below stays free.
+ */
 static struct block *align_up(struct c7x_heap *heap, struct block *block, size_t alignment)
 {
     uintptr_t payload = (uintptr_t)payload_of(block);
@@ -271,7 +275,8 @@ void *c7x_heap_alloc(struct c7x_heap *heap, uint32_t owner, size_t size, size_t 
         alignment = C7X_HEAP_ALIGNMENT_DEFAULT;
     if (!c7x_is_power_of_two(alignment) || !padded_size(size, alignment, &needed, &padded))
         return NULL;
-    /* align_up() may step over one whole alignment more when the gap below is too small for a block. */
+    /* align_up() may step over one whole alignment more when the gap below is too small for a
+     * block. */
     if (alignment > GRANULE)
         padded += alignment;
     if (padded > heap->total) /* still possible if the block happens to be aligned; tried below */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pool of the DSP's memory: two-level segregated fit (TLSF), constant time, blocks split and merge. Every block has
- * an owner, so that what a module or a request still holds can be freed exactly when it ends.
+ * A pool of the DSP's memory: two-level segregated fit (TLSF), constant time, blocks split and
+ * merge. Every block has an owner, so that what a module or a request still holds can be freed
+ * exactly when it ends.
  *
  * All functions may be called from any task and never block for long.
  */
@@ -22,10 +23,10 @@
 struct c7x_heap;
 
 struct c7x_heap_statistics {
-    uint64_t total;   /* bytes that an empty heap can hand out as one block */
-    uint64_t free;    /* sum of the free blocks */
-    uint64_t largest; /* largest free block */
-    uint32_t block_count; /* blocks in use */
+    uint64_t total;            /* bytes that an empty heap can hand out as one block */
+    uint64_t free;             /* sum of the free blocks */
+    uint64_t largest;          /* largest free block */
+    uint32_t block_count;      /* blocks in use */
     uint64_t allocation_count; /* since creation */
 };
 
@@ -37,11 +38,12 @@ void c7x_heap_destroy(struct c7x_heap *heap);
 uint32_t c7x_heap_owner_new(struct c7x_heap *heap);
 
 /*
- * A block of `size` bytes (0 counts as 1) whose address is a multiple of `alignment` (0: the default; else a power of
- * two). NULL when nothing fits. Contents are undefined.
+ * A block of `size` bytes (0 counts as 1) whose address is a multiple of `alignment` (0: the
+ * default; else a power of two). NULL when nothing fits. Contents are undefined.
  */
 void *c7x_heap_alloc(struct c7x_heap *heap, uint32_t owner, size_t size, size_t alignment);
-/* Frees a block; NULL is legal. A pointer that is not a block in use is left alone and counted as a bad free. */
+/* Frees a block; NULL is legal. A pointer that is not a block in use is left alone and counted as a
+ * bad free. */
 void c7x_heap_free(struct c7x_heap *heap, void *block);
 /* Usable bytes of a block in use; 0 for any other pointer. */
 size_t c7x_heap_block_size(const struct c7x_heap *heap, const void *block);

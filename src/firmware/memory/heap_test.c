@@ -52,7 +52,8 @@ static void blocks_are_aligned_as_asked(void **state)
 static void freed_neighbours_merge_in_any_order(void **state)
 {
     struct c7x_heap *heap = new_heap(state);
-    static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                     {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     for (int i = 0; i < 6; i++) {
         void *blocks[3];
         for (int j = 0; j < 3; j++)
@@ -155,7 +156,8 @@ static void addresses_map_only_within_one_window(void **state)
     (void)state;
     uint8_t low[64];
     uint8_t high[64];
-    struct c7x_memory memory = {.windows = {{0x1000, 64, low}, {0x1040, 64, high}}, .window_count = 2};
+    struct c7x_memory memory = {.windows = {{0x1000, 64, low}, {0x1040, 64, high}},
+                                .window_count = 2};
     assert_ptr_equal(c7x_memory_pointer(&memory, 0x1000, 64), low);
     assert_ptr_equal(c7x_memory_pointer(&memory, 0x1040, 1), high);
     assert_null(c7x_memory_pointer(&memory, 0x1020, 64));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The DSP's memory map: the only place where a DSP address becomes a pointer. On the board that is the identity; in
- * the emulator each region is a window somewhere in the core's address space. Regions: docs/protocol.md, "Memory".
+ * The DSP's memory map: the only place where a DSP address becomes a pointer. On the board that is
+ * the identity; in the emulator each region is a window somewhere in the core's address space.
+ * Regions: docs/protocol.md, "Memory".
  */
 #ifndef C7X_FIRMWARE_MEMORY_MEMORY_H
 #define C7X_FIRMWARE_MEMORY_MEMORY_H
@@ -13,7 +14,8 @@
 /* An address as the DSP sees it. Never cast to a pointer outside this folder. */
 typedef uint64_t c7x_dsp_addr;
 
-#define C7X_MEMORY_L2_BASE 0x7E000000ULL /* scratch of modules during a call; nothing else may live here */
+#define C7X_MEMORY_L2_BASE                                                                         \
+    0x7E000000ULL /* scratch of modules during a call; nothing else may live here */
 #define C7X_MEMORY_L2_SIZE 0x00140000ULL
 #define C7X_MEMORY_FAST_BASE 0x7F000000ULL
 #define C7X_MEMORY_FAST_SIZE 0x00020000ULL /* fast pool; the region's rest belongs to TIDL */
@@ -34,9 +36,11 @@ struct c7x_memory;
 
 /* What the port knows about shared buffers. All mandatory; called from any task. */
 struct c7x_memory_ops {
-    /* Whether all of the range lies in one buffer that `endpoint` has attached; a board cannot know and says yes. */
+    /* Whether all of the range lies in one buffer that `endpoint` has attached; a board cannot know
+     * and says yes. */
     bool (*owns)(struct c7x_memory *memory, uint32_t endpoint, c7x_dsp_addr address, uint64_t size);
-    /* The same, and the mapping stays until unpin even if the endpoint detaches the buffer or goes away. */
+    /* The same, and the mapping stays until unpin even if the endpoint detaches the buffer or goes
+     * away. */
     bool (*pin)(struct c7x_memory *memory, uint32_t endpoint, c7x_dsp_addr address, uint64_t size);
     void (*unpin)(struct c7x_memory *memory, c7x_dsp_addr address);
 };
@@ -47,7 +51,8 @@ struct c7x_memory {
     size_t window_count;
 };
 
-/* The pointer for a range that lies wholly in one window, else NULL. The range must be owned or pinned. */
+/* The pointer for a range that lies wholly in one window, else NULL. The range must be owned or
+ * pinned. */
 void *c7x_memory_pointer(const struct c7x_memory *memory, c7x_dsp_addr address, uint64_t size);
 /* The DSP address of a pointer into a window, else 0. */
 c7x_dsp_addr c7x_memory_address(const struct c7x_memory *memory, const void *pointer);

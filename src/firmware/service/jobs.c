@@ -9,12 +9,13 @@
 
 #define STATION "service"
 
-/* What one request needs while it runs. The receiving role fills it in; the target's task runs and frees it. */
+/* What one request needs while it runs. The receiving role fills it in; the target's task runs and
+ * frees it. */
 struct request_job {
     struct c7x_job base;
     struct c7x_session *session;
     struct c7x_request request;
-    c7x_dsp_addr pins[2]; /* 0: none; given back when the job ends */
+    c7x_dsp_addr pins[2];      /* 0: none; given back when the job ends */
     struct c7x_tensor *inputs; /* INFER; behind the job in its block */
 };
 
@@ -37,14 +38,15 @@ static void free_job(struct request_job *job)
     c7x_heap_free(service->config.heap, job);
 }
 
-/* ---- On the target ----------------------------------------------------------------------------- */
+/* ---- On the target ---- */
 
 static void unpin_staged(void *context, c7x_dsp_addr address)
 {
     unpin(context, address);
 }
 
-/* Staged bytes that will not stay must be copied: a kept module outlives them, a 3.0 client overwrites them. */
+/* Staged bytes that will not stay must be copied: a kept module outlives them, a 3.0 client
+ * overwrites them. */
 static bool must_copy(const struct request_job *job)
 {
     return (job->request.body.load.flags & C7X_WIRE_LOAD_KEEP) != 0 ||
@@ -204,15 +206,16 @@ static enum c7x_status run_infer(struct request_job *job, struct c7x_response *r
         .printf = &session->printf,
     };
     if (request->result_size != 0)
-        infer.result =
-            c7x_memory_pointer(service->config.memory, request->result_dsp_addr, request->result_size);
+        infer.result = c7x_memory_pointer(service->config.memory, request->result_dsp_addr,
+                                          request->result_size);
     struct c7x_infer_result *result =
         c7x_heap_alloc(service->config.heap, C7X_HEAP_SERVICE, sizeof *result, 0);
     if (result == NULL)
         return c7x_error_set_oom(error, STATION, c7x_heap_oom(service->config.heap, sizeof *result),
                                  "the result's descriptors");
     memset(result, 0, sizeof *result);
-    result->return_value = job->request.type == C7X_MSG_INFER_LARGE ? -1 : 0; /* until the entry has run */
+    result->return_value =
+        job->request.type == C7X_MSG_INFER_LARGE ? -1 : 0; /* until the entry has run */
     adopt_printf(session);
     c7x_printf_reset(&session->printf);
     enum c7x_status status = c7x_module_infer(service->config.modules, session->number,
@@ -271,17 +274,18 @@ static void run_job(struct c7x_job *base)
     c7x_service_send(service, endpoint, &response);
 }
 
-/* ---- In the receiving role --------------------------------------------------------------------- */
+/* ---- In the receiving role ---- */
 
-static enum c7x_status pin(struct request_job *job, int index, const char *what, c7x_dsp_addr address,
-                           uint64_t size, struct c7x_error *error)
+static enum c7x_status pin(struct request_job *job, int index, const char *what,
+                           c7x_dsp_addr address, uint64_t size, struct c7x_error *error)
 {
     struct c7x_memory *memory = service_of(job)->config.memory;
     if (size == 0)
         return C7X_OK;
     if (!memory->ops->pin(memory, job->session->endpoint, address, size))
-        return c7x_error_set(error, C7X_ADDR, STATION, "%s 0x%llx + %llu is not in a buffer of this client",
-                             what, (unsigned long long)address, (unsigned long long)size);
+        return c7x_error_set(error, C7X_ADDR, STATION,
+                             "%s 0x%llx + %llu is not in a buffer of this client", what,
+                             (unsigned long long)address, (unsigned long long)size);
     job->pins[index] = address;
     return C7X_OK;
 }
@@ -302,10 +306,11 @@ static enum c7x_status place_input(const struct request_job *job, uint32_t index
     memcpy(tensor->shape, wire->shape, sizeof tensor->shape);
     if (wire->data_size == 0)
         return C7X_OK;
-    if (!c7x_range_inside(wire->data_addr, wire->data_size, infer->input_dsp_addr, infer->input_size))
-        return c7x_error_set(error, C7X_TENSOR, STATION,
-                             "input %u: 0x%llx + %llu is not in the input window", index,
-                             (unsigned long long)wire->data_addr, (unsigned long long)wire->data_size);
+    if (!c7x_range_inside(wire->data_addr, wire->data_size, infer->input_dsp_addr,
+                          infer->input_size))
+        return c7x_error_set(
+            error, C7X_TENSOR, STATION, "input %u: 0x%llx + %llu is not in the input window", index,
+            (unsigned long long)wire->data_addr, (unsigned long long)wire->data_size);
     tensor->data =
         c7x_memory_pointer(service_of(job)->config.memory, wire->data_addr, wire->data_size);
     c7x_os_cache_invalidate(tensor->data, wire->data_size);
@@ -326,7 +331,8 @@ static enum c7x_status place_inputs(struct request_job *job, struct c7x_error *e
         struct c7x_wire_tensor wire;
         if (array == NULL)
             wire = infer->inputs[i];
-        else if (c7x_wire_decode_tensor(array + i * sizeof(struct c7x_tensor_desc), &wire) != C7X_OK)
+        else if (c7x_wire_decode_tensor(array + i * sizeof(struct c7x_tensor_desc), &wire) !=
+                 C7X_OK)
             return c7x_error_set(error, C7X_TENSOR, STATION, "input %u: rank is not 0 to %d", i,
                                  C7X_WIRE_RANK_MAX);
         C7X_RETURN_IF_ERROR(place_input(job, i, &wire, error));
@@ -345,7 +351,8 @@ static enum c7x_status prepare(struct request_job *job, struct c7x_error *error)
     case C7X_MSG_INFER:
     case C7X_MSG_INFER_LARGE:
         if ((infer->flags & C7X_WIRE_INFER_KV_RESIDENT) != 0)
-            return c7x_error_set(error, C7X_UNSUPPORTED, STATION, "KV-resident inference is not supported");
+            return c7x_error_set(error, C7X_UNSUPPORTED, STATION,
+                                 "KV-resident inference is not supported");
         C7X_RETURN_IF_ERROR(
             pin(job, 0, "input window", infer->input_dsp_addr, infer->input_size, error));
         C7X_RETURN_IF_ERROR(
@@ -365,7 +372,8 @@ enum c7x_status c7x_service_route(struct c7x_session *session, const struct c7x_
                   (infers ? request->body.infer.num_inputs * sizeof(struct c7x_tensor) : 0);
     struct request_job *job = c7x_heap_alloc(service->config.heap, C7X_HEAP_SERVICE, size, 0);
     if (job == NULL)
-        return c7x_error_set_oom(error, STATION, c7x_heap_oom(service->config.heap, size), "a request");
+        return c7x_error_set_oom(error, STATION, c7x_heap_oom(service->config.heap, size),
+                                 "a request");
     memset(job, 0, sizeof *job);
     job->base.run = run_job;
     job->session = session;

@@ -21,7 +21,8 @@ static int32_t status_for_3_0(int32_t status)
     return status == C7X_UNSUPPORTED ? C7X_INVALID : C7X_CALL;
 }
 
-void c7x_session_keep_error(struct c7x_session *session, uint32_t seq, const struct c7x_error *error)
+void c7x_session_keep_error(struct c7x_session *session, uint32_t seq,
+                            const struct c7x_error *error)
 {
     struct c7x_service *service = session->service;
     struct c7x_heap *heap = service->config.heap;
@@ -31,7 +32,8 @@ void c7x_session_keep_error(struct c7x_session *session, uint32_t seq, const str
         return; /* the status still tells; the text is in the log */
     memcpy(text, error->text, size + 1);
     c7x_os_mutex_lock(&service->lock);
-    struct c7x_session_error *slot = &session->errors[session->next_error++ % C7X_SESSION_ERRORS_MAX];
+    struct c7x_session_error *slot =
+        &session->errors[session->next_error++ % C7X_SESSION_ERRORS_MAX];
     char *old = slot->text;
     slot->seq = seq;
     slot->text = text;
@@ -59,12 +61,14 @@ void c7x_service_set_failure(struct c7x_session *session, struct c7x_response *r
         response->status = status_for_3_0(response->status);
 }
 
-void c7x_service_send(struct c7x_service *service, uint32_t endpoint, const struct c7x_response *response)
+void c7x_service_send(struct c7x_service *service, uint32_t endpoint,
+                      const struct c7x_response *response)
 {
     uint8_t frame[C7X_WIRE_FRAME_MAX];
     size_t size = c7x_wire_encode_response(response, frame);
     c7x_trace(C7X_STATION_REPLY);
-    enum c7x_status status = service->config.link->ops->send(service->config.link, endpoint, frame, size);
+    enum c7x_status status =
+        service->config.link->ops->send(service->config.link, endpoint, frame, size);
     if (status == C7X_BUSY)
         c7x_log(STATION, "endpoint %u takes no frames; the reply to %s seq %u is lost", endpoint,
                 c7x_wire_type_name(response->type), response->seq);

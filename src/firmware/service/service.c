@@ -12,7 +12,8 @@
 enum c7x_status c7x_service_create(const struct c7x_service_config *config,
                                    struct c7x_service **out_service)
 {
-    struct c7x_service *service = c7x_heap_alloc(config->heap, C7X_HEAP_SERVICE, sizeof *service, 0);
+    struct c7x_service *service =
+        c7x_heap_alloc(config->heap, C7X_HEAP_SERVICE, sizeof *service, 0);
     if (service == NULL)
         return C7X_NOMEM;
     memset(service, 0, sizeof *service);
@@ -43,7 +44,8 @@ static void answer_status(struct c7x_service *service, struct c7x_response *resp
     response->body.status.jobs_failed = service->jobs_failed;
 }
 
-/* A second OPEN from one endpoint ends the session before it: addresses are reused, and a peer may die unseen. */
+/* A second OPEN from one endpoint ends the session before it: addresses are reused, and a peer may
+ * die unseen. */
 static enum c7x_status answer_session_open(struct c7x_service *service, uint32_t endpoint,
                                            const struct c7x_request *request,
                                            struct c7x_response *response, struct c7x_error *error)
@@ -52,8 +54,9 @@ static enum c7x_status answer_session_open(struct c7x_service *service, uint32_t
     uint32_t version = request->body.session_open.wire_version;
     if (C7X_WIRE_VERSION_MAJOR(version) != C7X_WIRE_VERSION_MAJOR(C7X_WIRE_VERSION) ||
         version < C7X_WIRE_VERSION_3_1)
-        return c7x_error_set(error, C7X_UNSUPPORTED, STATION, "wire version 0x%06x; this device speaks 0x%06x",
-                             version, C7X_WIRE_VERSION);
+        return c7x_error_set(error, C7X_UNSUPPORTED, STATION,
+                             "wire version 0x%06x; this device speaks 0x%06x", version,
+                             C7X_WIRE_VERSION);
     if (session != NULL)
         c7x_session_end(session, false, 0);
     if (version > C7X_WIRE_VERSION)
@@ -73,7 +76,8 @@ static enum c7x_status answer_session_open(struct c7x_service *service, uint32_t
     return C7X_OK;
 }
 
-static enum c7x_status answer_error_text(struct c7x_session *session, const struct c7x_request *request,
+static enum c7x_status answer_error_text(struct c7x_session *session,
+                                         const struct c7x_request *request,
                                          struct c7x_response *response, struct c7x_error *error)
 {
     struct c7x_service *service = session->service;
@@ -101,13 +105,15 @@ static enum c7x_status answer_error_text(struct c7x_session *session, const stru
 }
 
 /* A job may be printing now, so the buffer waits, pinned, for the session's next inference. */
-static enum c7x_status answer_printf_buf(struct c7x_session *session, const struct c7x_request *request,
-                                         struct c7x_error *error)
+static enum c7x_status answer_printf_buf(struct c7x_session *session,
+                                         const struct c7x_request *request, struct c7x_error *error)
 {
     struct c7x_memory *memory = session->service->config.memory;
-    struct c7x_printf_window window = {request->body.printf_buf.address, request->body.printf_buf.size};
+    struct c7x_printf_window window = {request->body.printf_buf.address,
+                                       request->body.printf_buf.size};
     if (!memory->ops->pin(memory, session->endpoint, window.address, window.size))
-        return c7x_error_set(error, C7X_ADDR, STATION, "printf buffer 0x%llx + %u is not this client's",
+        return c7x_error_set(error, C7X_ADDR, STATION,
+                             "printf buffer 0x%llx + %u is not this client's",
                              (unsigned long long)window.address, window.size);
     c7x_os_mutex_lock(&session->service->lock);
     c7x_dsp_addr replaced = session->printf_next.address;
@@ -160,7 +166,8 @@ static bool needs_no_session(uint32_t type)
     return type == C7X_MSG_PING || type == C7X_MSG_GET_STATUS || type == C7X_MSG_SESSION_OPEN;
 }
 
-static void handle_frame(struct c7x_service *service, uint32_t endpoint, const uint8_t *frame, size_t size)
+static void handle_frame(struct c7x_service *service, uint32_t endpoint, const uint8_t *frame,
+                         size_t size)
 {
     struct c7x_session *session = c7x_session_find(service, endpoint);
     struct c7x_request request;
@@ -175,16 +182,18 @@ static void handle_frame(struct c7x_service *service, uint32_t endpoint, const u
     response.seq = request.seq;
     /* A client that begins without OPEN is one of version 3.0. */
     if (status == C7X_OK && session == NULL && !needs_no_session(request.type))
-        status = request.type == C7X_MSG_SESSION_CLOSE || request.type == C7X_MSG_ERROR_TEXT
-                     ? c7x_error_set(&error, C7X_INVALID, STATION, "%s needs a session that was opened",
-                                     c7x_wire_type_name(request.type))
-                     : c7x_session_create(service, endpoint, C7X_WIRE_VERSION_3_0, &session, &error);
+        status =
+            request.type == C7X_MSG_SESSION_CLOSE || request.type == C7X_MSG_ERROR_TEXT
+                ? c7x_error_set(&error, C7X_INVALID, STATION, "%s needs a session that was opened",
+                                c7x_wire_type_name(request.type))
+                : c7x_session_create(service, endpoint, C7X_WIRE_VERSION_3_0, &session, &error);
     if (status == C7X_OK)
         status = dispatch(service, session, endpoint, &request, &response, &answered, &error);
     if (status != C7X_OK) {
         c7x_service_set_failure(session, &response, &error);
         if (request.type == C7X_MSG_INFER_LARGE)
-            response.body.infer.return_value = -1; /* as 3.0 firmware answers what it refuses early */
+            response.body.infer.return_value =
+                -1; /* as 3.0 firmware answers what it refuses early */
     }
     if (answered)
         c7x_service_send(service, endpoint, &response);
@@ -212,7 +221,8 @@ void c7x_service_run(struct c7x_service *service)
             c7x_trace(C7X_STATION_SERVICE);
             if (size < C7X_WIRE_HEADER_SIZE || size > sizeof frame) {
                 service->short_frames++;
-                c7x_log(STATION, "dropped a frame of %zu bytes (%u so far)", size, service->short_frames);
+                c7x_log(STATION, "dropped a frame of %zu bytes (%u so far)", size,
+                        service->short_frames);
             } else {
                 handle_frame(service, endpoint, frame, size);
             }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The message service: receives frames, validates them, answers what touches no module by itself, routes the rest to a
- * target, and replies. It keeps the sessions of the clients.
+ * The message service: receives frames, validates them, answers what touches no module by itself,
+ * routes the rest to a target, and replies. It keeps the sessions of the clients.
  *
  * station: transport > [service] > target ... and back: result > [reply] > transport
  *
- *   service.c  the receiving role: decode, dispatch, route        session.c  who talks to us, and what it holds
- *   jobs.c     what runs on a target: load, infer, unload         reply.c    answers and the texts of failures
+ *   service.c  the receiving role: decode, dispatch, route
+ *   session.c  who talks to us, and what it holds
+ *   jobs.c     what runs on a target: load, infer, unload
+ *   reply.c    answers, and the texts of failures
  */
 #ifndef C7X_FIRMWARE_SERVICE_SERVICE_H
 #define C7X_FIRMWARE_SERVICE_SERVICE_H

@@ -24,20 +24,21 @@ struct c7x_printf_window {
 };
 
 /*
- * One client. Created by the receiving role; ended by it with a last job on the target, which frees it, so that every
- * job of a session runs while the session is there.
+ * One client. Created by the receiving role; ended by it with a last job on the target, which frees
+ * it, so that every job of a session runs while the session is there.
  */
 struct c7x_session {
     struct c7x_service *service;
     struct c7x_session *next;
     uint32_t endpoint;
-    uint32_t number;  /* unique, never 0: owner of modules and models; 3.1 clients know it as generation */
+    uint32_t number;  /* unique, never 0: owner of modules and models; on the wire: generation */
     uint32_t version; /* of the wire that this client speaks */
     uint32_t process;
     char name[C7X_WIRE_NAME_SIZE];
     struct c7x_printf printf; /* used by jobs alone */
     struct c7x_printf_window printf_bound;
-    struct c7x_printf_window printf_next; /* under the service's lock: the next inference takes it over */
+    /* Under the service's lock; the next inference takes it over. */
+    struct c7x_printf_window printf_next;
     struct c7x_session_error errors[C7X_SESSION_ERRORS_MAX];
     uint32_t next_error;
 };
@@ -59,22 +60,25 @@ struct c7x_service {
 struct c7x_session *c7x_session_find(struct c7x_service *service, uint32_t endpoint);
 /* A new session for an endpoint that has none. C7X_NOMEM. */
 enum c7x_status c7x_session_create(struct c7x_service *service, uint32_t endpoint, uint32_t version,
-                                   struct c7x_session **out_session, struct c7x_error *error) C7X_NODISCARD;
+                                   struct c7x_session **out_session,
+                                   struct c7x_error *error) C7X_NODISCARD;
 /*
- * Takes the session off the list and queues the job that unloads what it holds and frees it. `reply_seq` is the
- * SESSION_CLOSE to answer after that, when `reply` is set.
+ * Takes the session off the list and queues the job that unloads what it holds and frees it.
+ * `reply_seq` is the SESSION_CLOSE to answer after that, when `reply` is set.
  */
 void c7x_session_end(struct c7x_session *session, bool reply, uint32_t reply_seq);
 
 /* ---- reply.c: any task ---- */
 
 /* Remembers why request `seq` failed. `session` may be NULL: nothing is kept. */
-void c7x_session_keep_error(struct c7x_session *session, uint32_t seq, const struct c7x_error *error);
+void c7x_session_keep_error(struct c7x_session *session, uint32_t seq,
+                            const struct c7x_error *error);
 /* Encodes and sends. A client that takes no frames loses its reply; that is logged. */
-void c7x_service_send(struct c7x_service *service, uint32_t endpoint, const struct c7x_response *response);
+void c7x_service_send(struct c7x_service *service, uint32_t endpoint,
+                      const struct c7x_response *response);
 /*
- * Fills in status, oom and, for 3.0 clients, the nearest status they know; logs and keeps the text. `session` NULL: an
- * endpoint without a session.
+ * Fills in status, oom and, for 3.0 clients, the nearest status they know; logs and keeps the text.
+ * `session` NULL: an endpoint without a session.
  */
 void c7x_service_set_failure(struct c7x_session *session, struct c7x_response *response,
                              const struct c7x_error *error);

@@ -44,7 +44,8 @@ enum c7x_status c7x_target_init(struct c7x_target *target, const struct c7x_targ
     C7X_RETURN_IF_ERROR(c7x_os_mutex_init(&target->lock));
     enum c7x_status status = c7x_os_event_init(&target->ready);
     if (status == C7X_OK) {
-        status = c7x_os_task_create(&target->task, config->task_name, config->stack_bytes, run_jobs, target);
+        status = c7x_os_task_create(&target->task, config->task_name, config->stack_bytes, run_jobs,
+                                    target);
         if (status != C7X_OK)
             c7x_os_event_deinit(&target->ready);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A target: a named queue of opaque jobs and the task that runs them, first in first out, each to completion
- * (spec/target-execution-model, "FIFO run to completion per Target"). It knows nothing of what a job does.
+ * A target: a named queue of opaque jobs and the task that runs them, first in first out, each to
+ * completion (spec/target-execution-model, "FIFO run to completion per Target"). It knows nothing
+ * of what a job does.
  *
  * station: service > [target] > module
  */
@@ -43,9 +44,11 @@ enum c7x_status c7x_target_init(struct c7x_target *target,
 /* Runs what is still queued, then ends the task. No submit may follow. */
 void c7x_target_deinit(struct c7x_target *target);
 
-/* Queues a job; never blocks. C7X_BUSY: the queue is full, and the job still belongs to the caller. Any task. */
+/* Queues a job; never blocks. C7X_BUSY: the queue is full, and the job still belongs to the caller.
+ * Any task. */
 enum c7x_status c7x_target_submit(struct c7x_target *target, struct c7x_job *job) C7X_NODISCARD;
-/* Queues a job that must not be refused, such as the clean-up after a client: the bound does not count it out. */
+/* Queues a job that must not be refused, such as the clean-up after a client: the bound does not
+ * count it out. */
 void c7x_target_submit_always(struct c7x_target *target, struct c7x_job *job);
 
 #endif

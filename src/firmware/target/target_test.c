@@ -42,8 +42,11 @@ static void jobs_run_first_in_first_out(void **state)
     assert_int_equal(c7x_os_event_init(&gate), C7X_OK);
     assert_int_equal(c7x_target_init(&target, &deep), C7X_OK);
     for (int i = 0; i < JOBS; i++) {
-        jobs[i] = (struct numbered_job){
-            .base.run = run_numbered, .gate = i == 0 ? &gate : NULL, .log = log, .log_count = &count, .number = i};
+        jobs[i] = (struct numbered_job){.base.run = run_numbered,
+                                        .gate = i == 0 ? &gate : NULL,
+                                        .log = log,
+                                        .log_count = &count,
+                                        .number = i};
         assert_int_equal(c7x_target_submit(&target, &jobs[i].base), C7X_OK);
     }
     c7x_os_event_set(&gate);
@@ -67,7 +70,8 @@ static void a_full_queue_is_busy_but_cleanup_still_gets_in(void **state)
     assert_int_equal(c7x_os_event_init(&started), C7X_OK);
     assert_int_equal(c7x_target_init(&target, &config), C7X_OK);
     for (int i = 0; i < 12; i++)
-        jobs[i] = (struct numbered_job){.base.run = run_numbered, .log = log, .log_count = &count, .number = i};
+        jobs[i] = (struct numbered_job){
+            .base.run = run_numbered, .log = log, .log_count = &count, .number = i};
     jobs[0].done = &started;
     assert_int_equal(c7x_target_submit(&target, &jobs[0].base), C7X_OK);
     c7x_os_event_wait(&started, C7X_OS_FOREVER);

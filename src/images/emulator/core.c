@@ -44,7 +44,7 @@ static struct {
     struct c7x_service *service;
 } core;
 
-/* ---- The memory port: the emulator knows who owns which buffer --------------------------------- */
+/* ---- The memory port: the emulator knows who owns which buffer ---- */
 
 static bool owns(struct c7x_memory *memory, uint32_t endpoint, c7x_dsp_addr address, uint64_t size)
 {
@@ -66,7 +66,7 @@ static void unpin(struct c7x_memory *memory, c7x_dsp_addr address)
 
 static const struct c7x_memory_ops memory_ops = {.owns = owns, .pin = pin, .unpin = unpin};
 
-/* ---- The log: trace0 --------------------------------------------------------------------------- */
+/* ---- The log: trace0 ---- */
 
 static struct c7x_log_memory *log_memory;
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -82,7 +82,7 @@ static void write_log(const char *line, size_t length)
     pthread_mutex_unlock(&log_lock);
 }
 
-/* ---- Building the firmware --------------------------------------------------------------------- */
+/* ---- Building the firmware ---- */
 
 static bool map_regions(void)
 {

@@ -6,8 +6,9 @@
 #include "transport/emulator/setup.h"
 
 /*
- * Runs the firmware until the supervisor hangs up or stops it, then returns the exit code of the process. `control` is
- * the socket to the supervisor, `log` the memory that the firmware's log goes to.
+ * Runs the firmware until the supervisor hangs up or stops it, then returns the exit code of the
+ * process. `control` is the socket to the supervisor, `log` the memory that the firmware's log goes
+ * to.
  */
 int c7x_core_run(int control, struct c7x_log_memory *log);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * c7x_emulator: a C7x core as a process. Started by the client library and by `c7x_compute emulator start`; people need
- * it only to debug it in the foreground.
+ * c7x_emulator: a C7x core as a process. Started by the client library and by `c7x_compute emulator
+ * start`; people need it only to debug it in the foreground.
  */
 #define _GNU_SOURCE
 #include "supervisor.h"
@@ -23,7 +23,8 @@ static const char usage[] =
     "       c7x_emulator --connection FD\n"
     "       c7x_emulator --help | --version\n"
     "\n"
-    "Emulates one C7x core for the programs of this user that connect to the socket PATH, or for the one at the other\n"
+    "Emulates one C7x core for the programs of this user that connect to the socket PATH, or for "
+    "the one at the other\n"
     "end of descriptor FD. Goes to the background once it serves; with --foreground it stays.\n"
     "See also: c7x_compute emulator start | stop | status.\n";
 
@@ -33,7 +34,8 @@ static int fail(const char *what, const char *path)
     return -1;
 }
 
-/* Nothing of who started us stays open; `kept` (or -1) becomes the only descriptor above stderr, number 3. */
+/* Nothing of who started us stays open; `kept` (or -1) becomes the only descriptor above stderr,
+ * number 3. */
 static int drop_descriptors(int kept)
 {
     if (kept >= 0 && kept != 3) {
@@ -50,15 +52,17 @@ static int drop_descriptors(int kept)
 static bool is_served(const struct sockaddr_un *address)
 {
     int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    bool served = probe >= 0 && connect(probe, (const struct sockaddr *)address, sizeof *address) == 0;
+    bool served =
+        probe >= 0 && connect(probe, (const struct sockaddr *)address, sizeof *address) == 0;
     if (probe >= 0)
         close(probe);
     return served;
 }
 
 /*
- * Takes the place at PATH: a lock file decides between two that start at once; it is held, as *out_lock, until the
- * socket listens. Returns the socket, -1 on failure, -2 if another emulator serves there already.
+ * Takes the place at PATH: a lock file decides between two that start at once; it is held, as
+ * *out_lock, until the socket listens. Returns the socket, -1 on failure, -2 if another emulator
+ * serves there already.
  */
 static int listen_at(const char *path, int *out_lock)
 {
@@ -85,7 +89,8 @@ static int listen_at(const char *path, int *out_lock)
     return listens ? listener : fail("cannot listen at", path);
 }
 
-/* The parent of the background process: waits for the zero byte that says it serves; anything else is why not. */
+/* The parent of the background process: waits for the zero byte that says it serves; anything else
+ * is why not. */
 static int wait_until_ready(int ready)
 {
     char text[256];
@@ -130,7 +135,7 @@ static int run_shared(const char *path, bool foreground)
             return fail("cannot fork for", path), 1;
         if (pid > 0) {
             close(ready[1]);
-            return wait_until_ready(ready[0]); /* the lock goes with us: the child listens already */
+            return wait_until_ready(ready[0]);
         }
         close(ready[0]);
         settle_in_background();

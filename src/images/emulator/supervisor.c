@@ -27,10 +27,10 @@
 
 struct client {
     int socket;
-    uint32_t endpoint; /* 0: no link yet */
-    uint32_t core_start; /* the core that the link leads to: another one does not know this client */
-    uint32_t pending; /* the op whose answer the core owes us, or 0 */
-    int pending_fd; /* what goes to the client with that answer, or -1 */
+    uint32_t endpoint;   /* 0: no link yet */
+    uint32_t core_start; /* of the link: another core does not know this client */
+    uint32_t pending;    /* the op whose answer the core owes us, or 0 */
+    int pending_fd;      /* what goes to the client with that answer, or -1 */
     struct c7x_setup_message answer;
 };
 
@@ -43,7 +43,7 @@ struct buffer {
 static struct {
     const struct c7x_supervisor_config *config;
     int signals;
-    int ready; /* closed when the core first serves */
+    int ready;   /* closed when the core first serves */
     int control; /* to the core */
     pid_t core_pid;
     uint32_t core_starts;
@@ -61,9 +61,10 @@ static struct {
     struct c7x_log_memory *log;
 } self;
 
-/* ---- The core's life ---------------------------------------------------------------------------- */
+/* ---- The core's life ---- */
 
-/* In the child: nothing of the supervisor may stay open, and the core ends when the supervisor does. */
+/* In the child: nothing of the supervisor may stay open, and the core ends when the supervisor
+ * does. */
 static _Noreturn void become_core(int control, pid_t supervisor)
 {
     sigset_t none;
@@ -124,8 +125,8 @@ static struct client *client_of(uint32_t endpoint);
 static void free_buffer(size_t index);
 
 /*
- * Links and pending answers of the old core are void; its clients learn it from their link, and here. Their buffers
- * stay theirs; those that the core alone still held are free.
+ * Links and pending answers of the old core are void; its clients learn it from their link, and
+ * here. Their buffers stay theirs; those that the core alone still held are free.
  */
 static void abandon_links(void)
 {
@@ -152,9 +153,11 @@ static void core_has_died(void)
     if (self.core_pid <= 0 || waitpid(self.core_pid, &status, WNOHANG) != self.core_pid)
         return;
     if (WIFSIGNALED(status))
-        snprintf(text, sizeof text, "supervisor: the core was ended by signal %d\n", WTERMSIG(status));
+        snprintf(text, sizeof text, "supervisor: the core was ended by signal %d\n",
+                 WTERMSIG(status));
     else
-        snprintf(text, sizeof text, "supervisor: the core ended with code %d\n", WEXITSTATUS(status));
+        snprintf(text, sizeof text, "supervisor: the core ended with code %d\n",
+                 WEXITSTATUS(status));
     log_line(text);
     close(self.control);
     self.control = -1;
@@ -165,7 +168,7 @@ static void core_has_died(void)
         self.stopping = true;
 }
 
-/* ---- Buffers ------------------------------------------------------------------------------------ */
+/* ---- Buffers ---- */
 
 static void free_buffer(size_t index)
 {
@@ -211,7 +214,8 @@ static bool remember_buffer(uint64_t address, uint32_t endpoint)
     return true;
 }
 
-/* A descriptor of its own for each buffer, which nobody can make smaller or larger under the others. */
+/* A descriptor of its own for each buffer, which nobody can make smaller or larger under the
+ * others. */
 static int make_memory(uint64_t size)
 {
     int fd = memfd_create("c7x-buffer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -225,7 +229,7 @@ static int make_memory(uint64_t size)
     return fd;
 }
 
-/* ---- Clients ------------------------------------------------------------------------------------ */
+/* ---- Clients ---- */
 
 static void tell_core(const struct c7x_setup_message *message)
 {
@@ -253,7 +257,7 @@ static void remove_client(struct client *client)
 static void answer(struct client *client, const struct c7x_setup_message *message, int fd)
 {
     if (c7x_setup_send(client->socket, message, fd, false) != C7X_OK)
-        shutdown(client->socket, SHUT_RDWR); /* it does not read its answers; the poll loop removes it */
+        shutdown(client->socket, SHUT_RDWR); /* the poll loop removes it */
 }
 
 static void answer_status(struct client *client, uint32_t op, enum c7x_status status)
@@ -330,9 +334,8 @@ static void handle_attach(struct client *client, const struct c7x_setup_message 
 
 static void handle_detach(struct client *client, const struct c7x_setup_message *request)
 {
-    struct c7x_setup_message message = {.op = C7X_SETUP_DETACH,
-                                        .endpoint = client->endpoint,
-                                        .address = request->address};
+    struct c7x_setup_message message = {
+        .op = C7X_SETUP_DETACH, .endpoint = client->endpoint, .address = request->address};
     struct c7x_setup_message later = {.op = request->op};
     if (owns_buffer(client, request->address))
         ask_core(client, &message, -1, &later, -1);
@@ -430,7 +433,7 @@ static void accept_client(void)
         close(socket);
 }
 
-/* ---- What the core says ------------------------------------------------------------------------- */
+/* ---- What the core says ---- */
 
 static struct client *client_of(uint32_t endpoint)
 {
@@ -480,7 +483,7 @@ static void handle_core(void)
     if (fd >= 0)
         close(fd);
     if (status != C7X_OK) {
-        kill(self.core_pid, SIGKILL); /* a core that says nothing we understand; SIGCHLD brings the rest */
+        kill(self.core_pid, SIGKILL); /* SIGCHLD brings the rest */
         shutdown(self.control, SHUT_RDWR);
         return;
     }
@@ -492,7 +495,7 @@ static void handle_core(void)
         finish_pending(&message);
 }
 
-/* ---- The loop ------------------------------------------------------------------------------------ */
+/* ---- The loop ---- */
 
 static bool make_log(void)
 {
@@ -549,7 +552,8 @@ static bool set_up(const struct c7x_supervisor_config *config)
     self.control = self.log_fd = -1;
     self.ready = config->ready;
     self.next_endpoint = 1024; /* as RPMessage numbers its dynamic endpoints */
-    self.carveout = (struct c7x_carveout){.base = C7X_MEMORY_CARVEOUT_BASE, .size = C7X_MEMORY_CARVEOUT_SIZE};
+    self.carveout =
+        (struct c7x_carveout){.base = C7X_MEMORY_CARVEOUT_BASE, .size = C7X_MEMORY_CARVEOUT_SIZE};
     sigemptyset(&signals);
     sigaddset(&signals, SIGCHLD);
     sigaddset(&signals, SIGTERM);
@@ -562,7 +566,8 @@ static bool set_up(const struct c7x_supervisor_config *config)
            (config->connection < 0 || add_client(config->connection));
 }
 
-/* Lets the core end by itself, so that it can say what is left, but not for long: a job may never end. */
+/* Lets the core end by itself, so that it can say what is left, but not for long: a job may never
+ * end. */
 static void stop_core(void)
 {
     struct pollfd exited = {.fd = self.signals, .events = POLLIN};

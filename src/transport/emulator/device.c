@@ -116,11 +116,12 @@ static void remove_endpoint(struct emulator_device *device, uint32_t number)
     c7x_os_mutex_unlock(&device->lock);
 }
 
-static enum c7x_status attach(struct emulator_device *device, const struct c7x_setup_message *message,
-                              int memory)
+static enum c7x_status attach(struct emulator_device *device,
+                              const struct c7x_setup_message *message, int memory)
 {
     if (memory < 0 || message->size == 0 ||
-        !c7x_range_inside(message->address, message->size, device->window_base, device->window_size))
+        !c7x_range_inside(message->address, message->size, device->window_base,
+                          device->window_size))
         return C7X_INVALID;
     C7X_RETURN_IF_ERROR(
         c7x_buffer_table_add(&device->buffers, message->endpoint, message->address, message->size));
@@ -176,13 +177,13 @@ static bool handle_control(struct emulator_device *device, enum c7x_device_event
 }
 
 /* Reads one frame of an endpoint; false if it has hung up or there is none. */
-static bool read_frame(struct emulator_device *device, uint32_t number, uint8_t *frame, size_t *out_size)
+static bool read_frame(struct emulator_device *device, uint32_t number, uint8_t *frame,
+                       size_t *out_size)
 {
     struct endpoint *endpoint = find_endpoint(device, number);
     if (endpoint == NULL || endpoint->socket < 0)
         return false;
-    ssize_t size =
-        recv(endpoint->socket, frame, C7X_TRANSPORT_FRAME_MAX, MSG_DONTWAIT | MSG_TRUNC);
+    ssize_t size = recv(endpoint->socket, frame, C7X_TRANSPORT_FRAME_MAX, MSG_DONTWAIT | MSG_TRUNC);
     if (size > 0) {
         *out_size = (size_t)size;
         return true;
@@ -214,8 +215,8 @@ static enum c7x_device_event device_receive(struct c7x_device_link *base, uint32
     }
 }
 
-static enum c7x_status device_send(struct c7x_device_link *base, uint32_t number, const uint8_t *frame,
-                                   size_t size)
+static enum c7x_status device_send(struct c7x_device_link *base, uint32_t number,
+                                   const uint8_t *frame, size_t size)
 {
     struct emulator_device *device = (struct emulator_device *)base;
     enum c7x_status status = C7X_RESET;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The core's side of the emulator's links: frames from all clients, and the shared buffers mapped at their place. */
+/* The core's side of the emulator's links: frames from all clients, and the shared buffers mapped
+ * at their place. */
 #ifndef C7X_TRANSPORT_EMULATOR_DEVICE_H
 #define C7X_TRANSPORT_EMULATOR_DEVICE_H
 
@@ -7,8 +8,8 @@
 #include "transport/transport.h"
 
 /*
- * Serves over `control`, the socket to the supervisor, which it takes over. Buffers are mapped into the window of
- * `window_size` bytes at `window`, which stands for DSP address `window_base` on.
+ * Serves over `control`, the socket to the supervisor, which it takes over. Buffers are mapped into
+ * the window of `window_size` bytes at `window`, which stands for DSP address `window_base` on.
  */
 enum c7x_status c7x_emulator_device_create(int control, uint8_t *window, uint64_t window_base,
                                            uint64_t window_size,

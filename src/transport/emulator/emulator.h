@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The emulator as a device: where it listens, how to start it, and the host's side of a link to it. The emulator's own
- * part of the link is device.h.
+ * The emulator as a device: where it listens, how to start it, and the host's side of a link to it.
+ * The emulator's own part of the link is device.h.
  */
 #ifndef C7X_TRANSPORT_EMULATOR_EMULATOR_H
 #define C7X_TRANSPORT_EMULATOR_EMULATOR_H
@@ -13,33 +13,38 @@
 #define C7X_EMULATOR_PATH_MAX 108u
 
 /*
- * The socket of the user's shared emulator: c7x-compute.sock in $XDG_RUNTIME_DIR, else in the folder c7x-compute-UID of
- * $TMPDIR or /tmp, which is made (0700) and must belong to the user. C7X_PERMISSION, C7X_SIZE path too long.
+ * The socket of the user's shared emulator: c7x-compute.sock in $XDG_RUNTIME_DIR, else in the
+ * folder c7x-compute-UID of $TMPDIR or /tmp, which is made (0700) and must belong to the user.
+ * C7X_PERMISSION, C7X_SIZE path too long.
  */
 enum c7x_status c7x_emulator_default_path(char path[C7X_EMULATOR_PATH_MAX],
                                           struct c7x_error *error) C7X_NODISCARD;
 
 /*
- * Starts the program of the emulator and returns when it serves at `path`, or at once if one does already. It is left
- * in the background. C7X_NO_DEVICE: the program is not there or ended, with what it said.
+ * Starts the program of the emulator and returns when it serves at `path`, or at once if one does
+ * already. It is left in the background. C7X_NO_DEVICE: the program is not there or ended, with
+ * what it said.
  */
 enum c7x_status c7x_emulator_launch_shared(const char *path, int64_t deadline_ns,
                                            struct c7x_error *error) C7X_NODISCARD;
 
-/* A connected setup socket: of a new private emulator, which ends when it is closed, or of the one at `path`. */
+/* A connected setup socket: of a new private emulator, which ends when it is closed, or of the one
+ * at `path`. */
 enum c7x_status c7x_emulator_launch_private(int *out_socket, struct c7x_error *error) C7X_NODISCARD;
 enum c7x_status c7x_emulator_connect(const char *path, int *out_socket,
                                      struct c7x_error *error) C7X_NODISCARD;
 
 /*
- * One setup request and its answer over a setup socket; *out_fd is -1 or the caller's. A status in the answer is
- * returned. After C7X_TIMEOUT the socket can only be closed.
+ * One setup request and its answer over a setup socket; *out_fd is -1 or the caller's. A status in
+ * the answer is returned. After C7X_TIMEOUT the socket can only be closed.
  */
-enum c7x_status c7x_emulator_request(int socket, struct c7x_setup_message *inout_message, int *out_fd,
-                                     int64_t deadline_ns, struct c7x_error *error) C7X_NODISCARD;
+enum c7x_status c7x_emulator_request(int socket, struct c7x_setup_message *inout_message,
+                                     int *out_fd, int64_t deadline_ns,
+                                     struct c7x_error *error) C7X_NODISCARD;
 
 /* Opens a link over a connected setup socket, which it takes over, also on failure. */
-enum c7x_status c7x_emulator_open_link(int socket, int64_t deadline_ns, struct c7x_host_link **out_link,
+enum c7x_status c7x_emulator_open_link(int socket, int64_t deadline_ns,
+                                       struct c7x_host_link **out_link,
                                        struct c7x_error *error) C7X_NODISCARD;
 
 #endif

@@ -53,15 +53,16 @@ static bool wait_for(int socket, short events, int64_t deadline_ns)
     }
 }
 
-enum c7x_status c7x_emulator_request(int socket, struct c7x_setup_message *inout_message, int *out_fd,
-                                     int64_t deadline_ns, struct c7x_error *error)
+enum c7x_status c7x_emulator_request(int socket, struct c7x_setup_message *inout_message,
+                                     int *out_fd, int64_t deadline_ns, struct c7x_error *error)
 {
     struct c7x_setup_message answer;
     int fd = -1;
     if (c7x_setup_send(socket, inout_message, -1, true) != C7X_OK)
         return gone(error);
     if (!wait_for(socket, POLLIN, deadline_ns)) {
-        shutdown(socket, SHUT_RDWR); /* the answer that is still to come must not be taken for the next one */
+        /* The answer that is still to come must not be taken for the next one. */
+        shutdown(socket, SHUT_RDWR);
         return c7x_error_set(error, C7X_TIMEOUT, STATION, "the emulator does not answer");
     }
     enum c7x_status status = c7x_setup_receive(socket, &answer, &fd, true);
@@ -80,8 +81,8 @@ enum c7x_status c7x_emulator_request(int socket, struct c7x_setup_message *inout
     if (answer.status == C7X_RESET)
         return gone(error);
     if (answer.status != C7X_OK)
-        return c7x_error_set(error, (enum c7x_status)answer.status, STATION, "the emulator refused: %s",
-                             c7x_status_text(answer.status));
+        return c7x_error_set(error, (enum c7x_status)answer.status, STATION,
+                             "the emulator refused: %s", c7x_status_text(answer.status));
     return C7X_OK;
 }
 
@@ -174,8 +175,8 @@ static enum c7x_status link_attach(struct c7x_host_link *base, size_t size, int6
         if (buffer.pointer == MAP_FAILED)
             buffer.pointer = NULL;
         link_detach(base, &buffer);
-        return c7x_error_set(error, C7X_HOST_NOMEM, STATION, "cannot map a shared buffer of %zu bytes",
-                             size);
+        return c7x_error_set(error, C7X_HOST_NOMEM, STATION,
+                             "cannot map a shared buffer of %zu bytes", size);
     }
     *out_buffer = buffer;
     return C7X_OK;
@@ -203,8 +204,9 @@ static enum c7x_status map_log(struct emulator_link *link, struct c7x_error *err
     return C7X_OK;
 }
 
-static enum c7x_status link_read_log(struct c7x_host_link *base, uint64_t *inout_position, char *text,
-                                     size_t text_size, size_t *out_size, struct c7x_error *error)
+static enum c7x_status link_read_log(struct c7x_host_link *base, uint64_t *inout_position,
+                                     char *text, size_t text_size, size_t *out_size,
+                                     struct c7x_error *error)
 {
     struct emulator_link *link = (struct emulator_link *)base;
     if (link->log == NULL)
@@ -247,8 +249,8 @@ static const struct c7x_host_link_ops emulator_ops = {
     .close = link_close,
 };
 
-enum c7x_status c7x_emulator_open_link(int socket, int64_t deadline_ns, struct c7x_host_link **out_link,
-                                       struct c7x_error *error)
+enum c7x_status c7x_emulator_open_link(int socket, int64_t deadline_ns,
+                                       struct c7x_host_link **out_link, struct c7x_error *error)
 {
     struct emulator_link *link = calloc(1, sizeof *link);
     if (link == NULL) {

@@ -52,12 +52,14 @@ enum c7x_status c7x_emulator_default_path(char path[C7X_EMULATOR_PATH_MAX], stru
         snprintf(folder, sizeof folder, "%s", runtime);
     } else {
         snprintf(folder, sizeof folder, "%s/c7x-compute-%u",
-                 temporary != NULL && temporary[0] == '/' ? temporary : "/tmp", (unsigned)geteuid());
+                 temporary != NULL && temporary[0] == '/' ? temporary : "/tmp",
+                 (unsigned)geteuid());
         C7X_RETURN_IF_ERROR(make_own_folder(folder, error));
     }
     if ((size_t)snprintf(path, C7X_EMULATOR_PATH_MAX, "%s/c7x-compute.sock", folder) >=
         C7X_EMULATOR_PATH_MAX)
-        return c7x_error_set(error, C7X_SIZE, STATION, "the path of the socket in %s is too long", folder);
+        return c7x_error_set(error, C7X_SIZE, STATION, "the path of the socket in %s is too long",
+                             folder);
     return C7X_OK;
 }
 
@@ -85,7 +87,8 @@ static void own_folder(char folder[PATH_MAX])
         folder[0] = '\0';
 }
 
-/* Where the emulator's program is: $C7X_EMULATOR, beside this code, the installation, $PATH (a bare name). */
+/* Where the emulator's program is: $C7X_EMULATOR, beside this code, the installation, $PATH (a bare
+ * name). */
 static void find_program(char program[PATH_MAX])
 {
     const char *named = getenv("C7X_EMULATOR");
@@ -105,9 +108,10 @@ static void find_program(char program[PATH_MAX])
     snprintf(program, PATH_MAX, PROGRAM);
 }
 
-/* Starts the program with clean signals; `connection` (or -1) becomes CONNECTION_FD, `messages` its stderr. */
-static enum c7x_status spawn(const char *const *arguments, int connection, int messages, pid_t *out_pid,
-                             struct c7x_error *error)
+/* Starts the program with clean signals; `connection` (or -1) becomes CONNECTION_FD, `messages` its
+ * stderr. */
+static enum c7x_status spawn(const char *const *arguments, int connection, int messages,
+                             pid_t *out_pid, struct c7x_error *error)
 {
     char program[PATH_MAX];
     posix_spawn_file_actions_t actions;
@@ -144,7 +148,8 @@ static int wait_for_exit(pid_t pid)
     return status;
 }
 
-/* Reads what the program says until it closes its stderr or the deadline comes; false: the deadline. */
+/* Reads what the program says until it closes its stderr or the deadline comes; false: the
+ * deadline. */
 static bool read_messages(int messages, int64_t deadline_ns, char *text, size_t text_size)
 {
     size_t used = 0;
@@ -184,15 +189,18 @@ enum c7x_status c7x_emulator_launch_shared(const char *path, int64_t deadline_ns
     enum c7x_status status = spawn(arguments, -1, messages[1], &pid, error);
     close(messages[1]);
     if (status == C7X_OK) {
-        /* The program's first process, which alone has this stderr, ends when the emulator serves or has failed. */
+        /* The program's first process, which alone has this stderr, ends when the emulator serves
+         * or has failed. */
         bool ended = read_messages(messages[0], deadline_ns, text, sizeof text);
         if (!ended)
             kill(pid, SIGKILL);
         int exit_status = wait_for_exit(pid);
         if (!ended)
-            status = c7x_error_set(error, C7X_TIMEOUT, STATION, "the emulator does not start to serve");
+            status =
+                c7x_error_set(error, C7X_TIMEOUT, STATION, "the emulator does not start to serve");
         else if (!WIFEXITED(exit_status) || WEXITSTATUS(exit_status) != 0)
-            status = c7x_error_set(error, C7X_NO_DEVICE, STATION, "the emulator did not start: %s", text);
+            status = c7x_error_set(error, C7X_NO_DEVICE, STATION, "the emulator did not start: %s",
+                                   text);
     }
     close(messages[0]);
     return status;
@@ -247,7 +255,8 @@ enum c7x_status c7x_emulator_connect(const char *path, int *out_socket, struct c
     }
     if (!c7x_setup_peer_is_us(connection)) {
         close(connection);
-        return c7x_error_set(error, C7X_PERMISSION, STATION, "the emulator at %s is another user's", path);
+        return c7x_error_set(error, C7X_PERMISSION, STATION, "the emulator at %s is another user's",
+                             path);
     }
     *out_socket = connection;
     return C7X_OK;

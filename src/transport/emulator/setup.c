@@ -18,7 +18,8 @@ static enum c7x_status status_of_errno(void)
     return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? C7X_BUSY : C7X_RESET;
 }
 
-enum c7x_status c7x_setup_send(int socket, const struct c7x_setup_message *message, int fd, bool wait)
+enum c7x_status c7x_setup_send(int socket, const struct c7x_setup_message *message, int fd,
+                               bool wait)
 {
     struct c7x_setup_message copy = *message;
     struct iovec part = {&copy, sizeof copy};
@@ -45,7 +46,8 @@ enum c7x_status c7x_setup_send(int socket, const struct c7x_setup_message *messa
 static int take_descriptor(struct msghdr *header)
 {
     int fd = -1;
-    for (struct cmsghdr *part = CMSG_FIRSTHDR(header); part != NULL; part = CMSG_NXTHDR(header, part))
+    for (struct cmsghdr *part = CMSG_FIRSTHDR(header); part != NULL;
+         part = CMSG_NXTHDR(header, part))
         if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS &&
             part->cmsg_len == CMSG_LEN(sizeof fd))
             memcpy(&fd, CMSG_DATA(part), sizeof fd);

@@ -67,7 +67,7 @@ static bool pop(struct queue *queue, struct frame *out_frame)
     return true;
 }
 
-/* ---- The device's side ------------------------------------------------------------------------ */
+/* ---- The device's side ---- */
 
 static enum c7x_device_event device_receive(struct c7x_device_link *base, uint32_t *out_endpoint,
                                             uint8_t *frame, size_t *out_size)
@@ -95,8 +95,8 @@ static enum c7x_device_event device_receive(struct c7x_device_link *base, uint32
     return C7X_DEVICE_FRAME;
 }
 
-static enum c7x_status device_send(struct c7x_device_link *base, uint32_t endpoint, const uint8_t *frame,
-                                   size_t size)
+static enum c7x_status device_send(struct c7x_device_link *base, uint32_t endpoint,
+                                   const uint8_t *frame, size_t size)
 {
     struct c7x_loopback *loopback = (struct c7x_loopback *)base;
     enum c7x_status status = C7X_RESET;
@@ -110,9 +110,10 @@ static enum c7x_status device_send(struct c7x_device_link *base, uint32_t endpoi
     return status;
 }
 
-static const struct c7x_device_link_ops device_ops = {.receive = device_receive, .send = device_send};
+static const struct c7x_device_link_ops device_ops = {.receive = device_receive,
+                                                      .send = device_send};
 
-/* ---- The host's side -------------------------------------------------------------------------- */
+/* ---- The host's side ---- */
 
 static enum c7x_status gone(struct c7x_error *error)
 {
@@ -134,7 +135,8 @@ static enum c7x_status link_send(struct c7x_host_link *base, const uint8_t *fram
     c7x_os_mutex_unlock(&loopback->lock);
     if (stopped)
         return gone(error);
-    return sent ? C7X_OK : c7x_error_set(error, C7X_TIMEOUT, STATION, "the device takes no more frames");
+    return sent ? C7X_OK
+                : c7x_error_set(error, C7X_TIMEOUT, STATION, "the device takes no more frames");
 }
 
 static enum c7x_status link_receive(struct c7x_host_link *base, uint8_t *frame, size_t *out_size,
@@ -197,8 +199,9 @@ static void link_sync(struct c7x_host_link *base, const struct c7x_buffer *buffe
     (void)buffer;
 }
 
-static enum c7x_status link_read_log(struct c7x_host_link *base, uint64_t *inout_position, char *text,
-                                     size_t text_size, size_t *out_size, struct c7x_error *error)
+static enum c7x_status link_read_log(struct c7x_host_link *base, uint64_t *inout_position,
+                                     char *text, size_t text_size, size_t *out_size,
+                                     struct c7x_error *error)
 {
     (void)base;
     (void)inout_position;
@@ -237,7 +240,7 @@ static const struct c7x_host_link_ops host_ops = {
     .close = link_close,
 };
 
-/* ---- Both ------------------------------------------------------------------------------------- */
+/* ---- Both ---- */
 
 static void release_buffer(void *context, uint64_t address, uint64_t size)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host and device in one process, for tests and for what runs the firmware under a fuzzer: frames pass through bounded
- * queues, shared buffers are pieces of one arena that stands for the carve-out. Portable C on os/.
+ * Host and device in one process, for tests and for what runs the firmware under a fuzzer: frames
+ * pass through bounded queues, shared buffers are pieces of one arena that stands for the
+ * carve-out. Portable C on os/.
  */
 #ifndef C7X_TRANSPORT_LOOPBACK_LOOPBACK_H
 #define C7X_TRANSPORT_LOOPBACK_LOOPBACK_H
