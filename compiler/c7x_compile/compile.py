@@ -63,7 +63,7 @@ def compile_model(path, options, progress):
         for note in lowered.notes:
             progress.note(note)
     with progress.stage("emit C"):
-        functions, rejected = kernels.parse(lowered.kernel_source)
+        functions, rejected = kernels.parse(lowered.kernel_source, exact_math=options.plain)
         _reject_missing(folded, lowered, rejected)
         texts = [(name, _node_texts(folded, indices) or name) for name, indices in lowered.nodes]
         banner = f"Made by c7x-compile {__version__} from {Path(path).name}."

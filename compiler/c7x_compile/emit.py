@@ -10,7 +10,7 @@ kept in a register of its own.
 import re
 from dataclasses import dataclass
 
-from . import vmfile
+from . import fastmath, vmfile
 from .errors import CompileError, UnsupportedOperators
 from .kernels import function_name
 
@@ -466,7 +466,8 @@ class _Emitter:
         if self._profile:
             names = ",\n".join(f'    "{_c_string(text)}"' for text in self._operators)
             parts.append(_PROFILE.replace("@COUNT@", str(len(self._operators))).replace("@NAMES@", names))
-        parts += ["", *(self._kernels[name].text for name in self._used), *nested, main_body]
+        kernels = [self._kernels[name].text for name in self._used]
+        parts += [fastmath.definitions("".join(kernels)), *kernels, *nested, main_body]
         parts.append(self._entry(main, workspace))
         return "\n".join(part for part in parts if part is not None)
 

@@ -10,6 +10,7 @@ pinned TVM version: a text that does not match fails the build instead of passin
 import re
 from dataclasses import dataclass
 
+from . import fastmath
 from .errors import CompileError
 
 _STACK_TILE_MAX = 16384  # bytes of an accumulator tile that goes on the stack
@@ -62,16 +63,18 @@ class Kernel:
     text: str
 
 
-def parse(source):
-    """Reads the C text of a TVM module. Returns (kernels by name, reasons by name of those that need
-    something modules do not have)."""
+def parse(source, exact_math=False):
+    """Reads the C text of a TVM module. exact_math: exp and tanh stay calls of the C library.
+
+    Returns (kernels by name, reasons by name of those that need something modules do not have).
+    """
     kernels, rejected = {}, {}
     for name, body in _FUNCTION.findall(source):
         reason = _why_not(body)
         if reason:
             rejected[name] = reason
         else:
-            kernels[name] = _kernel(name, body)
+            kernels[name] = _kernel(name, body if exact_math else fastmath.replace_calls(body))
     # A module of one kernel has a second function that only calls it.
     rest = _ENTRY.sub("", _FUNCTION.sub("", source))
     if re.search(r"^\w.*\{$", rest, re.MULTILINE):
