@@ -35,7 +35,8 @@ struct c7x_host_link;
  * answers C7X_RESET at once.
  */
 struct c7x_host_link_ops {
-    /* C7X_SIZE: longer than C7X_TRANSPORT_FRAME_MAX. C7X_TIMEOUT: the device takes no more. */
+    /* C7X_SIZE: empty or longer than C7X_TRANSPORT_FRAME_MAX. C7X_TIMEOUT: the device takes no
+     * more. */
     enum c7x_status (*send)(struct c7x_host_link *link, const uint8_t *frame, size_t size,
                             int64_t deadline_ns, struct c7x_error *error);
     /* Fills `frame` (C7X_TRANSPORT_FRAME_MAX bytes) with the next frame. C7X_TIMEOUT. */

@@ -90,7 +90,8 @@ static enum c7x_status link_send(struct c7x_host_link *base, const uint8_t *fram
                                  int64_t deadline_ns, struct c7x_error *error)
 {
     struct emulator_link *link = (struct emulator_link *)base;
-    if (size > C7X_TRANSPORT_FRAME_MAX)
+    if (size > C7X_TRANSPORT_FRAME_MAX ||
+        size == 0) /* an empty packet would read as the end of the link */
         return c7x_error_set(error, C7X_SIZE, STATION, "a frame of %zu bytes; at most %u fit", size,
                              C7X_TRANSPORT_FRAME_MAX);
     for (;;) {

@@ -162,6 +162,8 @@ static enum c7x_status link_receive(struct c7x_host_link *base, uint8_t *frame, 
     return C7X_OK;
 }
 
+static void release_buffer(void *context, uint64_t address, uint64_t size);
+
 static enum c7x_status link_attach(struct c7x_host_link *base, size_t size, int64_t deadline_ns,
                                    struct c7x_buffer *out_buffer, struct c7x_error *error)
 {
@@ -179,8 +181,10 @@ static enum c7x_status link_attach(struct c7x_host_link *base, size_t size, int6
     uint8_t *pointer = loopback->arena + (range.address - loopback->carveout.base);
     memset(pointer, 0, range.size);
     status = c7x_buffer_table_add(&loopback->buffers, link->endpoint, range.address, range.size);
-    if (status != C7X_OK)
+    if (status != C7X_OK) {
+        release_buffer(loopback, range.address, range.size);
         return c7x_error_set(error, status, STATION, "the device cannot take a buffer");
+    }
     *out_buffer = (struct c7x_buffer){pointer, range.size, range.address};
     return C7X_OK;
 }
