@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "support/environment.h"
+
+#include "os/os.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+void c7x_test_module_path(const char *name, char path[C7X_TEST_PATH_MAX])
+{
+    const char *folder = getenv("C7X_BUILD_DIR");
+    snprintf(path, C7X_TEST_PATH_MAX, "%s/tests/modules/%s.out", folder == NULL ? "build" : folder,
+             name);
+    if (access(path, R_OK) != 0)
+        fail_msg("no %s", path);
+}
+
+void c7x_test_make_folder(char path[C7X_TEST_PATH_MAX])
+{
+    snprintf(path, C7X_TEST_PATH_MAX, "/tmp/c7x-test-XXXXXX");
+    if (mkdtemp(path) == NULL)
+        fail_msg("cannot make a folder like %s", path);
+}
+
+void c7x_test_remove_folder(const char *path)
+{
+    char name[C7X_TEST_PATH_MAX + NAME_MAX + 2];
+    DIR *folder = opendir(path);
+    if (folder == NULL)
+        return;
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+        (void)remove(name);
+    }
+    closedir(folder);
+    rmdir(path);
+}
+
+int c7x_test_rounds(int full)
+{
+    return getenv("C7X_SOAK") != NULL ? full : full / 10;
+}
+
+int c7x_test_descriptor_count(pid_t pid)
+{
+    char path[64];
+    int count = 0;
+    if (pid == 0)
+        pid = getpid();
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    DIR *folder = opendir(path);
+    if (folder == NULL)
+        return -1;
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder))
+        count += entry->d_name[0] != '.';
+    closedir(folder);
+    return pid == getpid() ? count - 1 : count; /* the one we look through is no part of it */
+}
+
+int c7x_test_watch(pid_t pid)
+{
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+bool c7x_test_wait_for_end(int watch, int timeout_ms)
+{
+    struct pollfd entry = {.fd = watch, .events = POLLIN};
+    if (watch < 0)
+        return true;
+    bool ended = poll(&entry, 1, timeout_ms) == 1;
+    close(watch);
+    return ended;
+}
+
+int64_t c7x_test_now_ms(void)
+{
+    return c7x_os_clock_ns() / 1000000;
+}
+
+void c7x_test_pause(void)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    nanosleep(&moment, NULL);
+}
