@@ -14,7 +14,9 @@ from .errors import CompileError
 
 _HERE = Path(__file__).parent
 _COMPILE = (
-    "-std=gnu11 -O3 -fno-math-errno -fno-trapping-math --param max-completely-peel-times=8 "
+    "-std=gnu11 -O3 -fno-math-errno -fno-trapping-math "
+    # Peeling a loop of 8 lanes would leave scalars where a vector was meant.
+    "--param max-completely-peel-times=7 "
     "-fPIC -fno-plt -fvisibility=hidden "
     "-fno-stack-protector -fno-asynchronous-unwind-tables -U_FORTIFY_SOURCE -fno-builtin-printf "
     # A sine beside a cosine would become sincos, which no module may import.

@@ -104,15 +104,48 @@ def _run(module, *passes):
 
 
 def _channels_last(module, notes):
-    """NHWC around convolutions, where the channel loop is contiguous; NCHW when the pass gives up."""
+    """NHWC around convolutions, where the channel loop is contiguous: for the whole network, or for each
+    convolution when the pass gives up."""
     if "nn.conv2d" not in _operator_names(module["main"]):
         return module
     try:
         return _run(module, relax.transform.ConvertLayout(_NHWC), relax.transform.FoldConstant())
-    except tvm.error.InternalError as error:
-        reason = str(error).strip().splitlines()[-1]
-        notes.append(f"layout stays NCHW: {reason}")
-        return module
+    except Exception:  # It gives up on some operators, with errors of many types.
+        notes.append("layout: each convolution is turned on its own")
+        mutator = _EachChannelsLast(module)
+        module = relax.transform.Normalize()(mutator.run())
+        return relax.transform.FoldConstant()(module)
+
+
+@relax.expr_functor.mutator
+class _EachChannelsLast(relax.expr_functor.PyExprMutator):
+    """Puts every NCHW convolution between transposes to and from NHWC."""
+
+    def run(self):
+        module = self.builder_.get()
+        for variable, function in list(module.functions.items()):
+            if isinstance(function, relax.Function):
+                self.builder_.update_func(variable, self.visit_expr(function))
+        return self.builder_.get()
+
+    def visit_call_(self, call):
+        call = super().visit_call_(call)
+        if call.op != tvm.ir.Op.get("relax.nn.conv2d") or call.attrs.data_layout != "NCHW":
+            return call
+        attrs = call.attrs
+        data = self.builder_.emit(relax.op.permute_dims(call.args[0], [0, 2, 3, 1]))
+        weight = self.builder_.emit(relax.op.permute_dims(call.args[1], [2, 3, 1, 0]))
+        result = relax.op.nn.conv2d(
+            data,
+            weight,
+            strides=attrs.strides,
+            padding=attrs.padding,
+            dilation=attrs.dilation,
+            groups=attrs.groups,
+            data_layout="NHWC",
+            kernel_layout="HWIO",
+        )
+        return relax.op.permute_dims(self.builder_.emit(result), [0, 3, 1, 2])
 
 
 def _operator_names(function):

@@ -69,7 +69,8 @@ class _Graph:
 
 
 class _Chain:
-    """Nodes that together replace one node: all but the last named after it with a suffix."""
+    """Nodes that together replace one node. The one of its own type keeps its name, the others have a
+    suffix."""
 
     def __init__(self, graph, node):
         self._graph = graph
@@ -79,7 +80,8 @@ class _Chain:
 
     def add(self, kind, inputs, suffix, **attributes):
         output = f"{self._base}.{suffix}"
-        self.nodes.append(helper.make_node(kind, inputs, [output], name=output, **attributes))
+        name = self._base if kind == self._node.op_type else output
+        self.nodes.append(helper.make_node(kind, inputs, [output], name=name, **attributes))
         return output
 
     def constant(self, suffix, array):
