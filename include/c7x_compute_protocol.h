@@ -131,7 +131,10 @@ static inline wire_u64 wire_u64_put(uint64_t value)
     X(SESSION_OPEN, session_open, 0x0040, 0x1040, 0x030100, "begin a 3.1 session")                 \
     X(SESSION_CLOSE, session_close, 0x0041, 0x1041, 0x030100,                                      \
       "end the session, free all it holds")                                                        \
-    X(ERROR_TEXT, error_text, 0x0042, 0x1042, 0x030100, "why a request of this session failed")
+    X(ERROR_TEXT, error_text, 0x0042, 0x1042, 0x030100, "why a request of this session failed")    \
+    X(CANCEL, cancel, 0x0043, 0x1043, 0x030100, "take back a request that waits")                  \
+    X(LIST, list, 0x0044, 0x1044, 0x030100, "sessions, modules, targets, memory")                  \
+    X(KV_BIND, kv_bind, 0x0045, 0x1045, 0x030100, "give a module its KV region")
 
 enum c7x_msg_type {
 #define C7X_MSG_ENUM(NAME, name, request, response, since, meaning) C7X_MSG_##NAME = (request),
@@ -348,6 +351,158 @@ struct c7x_msg_error_text_resp {
 };
 C7X_WIRE_OFFSET(c7x_msg_error_text_resp, station, 24);
 C7X_WIRE_OFFSET(c7x_msg_error_text_resp, text, 40);
+
+/*
+ * Since 3.1. A request of this session that still waits in a queue is removed and answered with
+ * CANCELLED, before this one is answered. HANDLE: no such request, or it has been answered.
+ */
+struct c7x_msg_cancel {
+    struct c7x_msg_hdr hdr;
+    wire_u32 cancelled_seq;
+};
+C7X_WIRE_SIZE(c7x_msg_cancel, 20);
+
+#define C7X_WIRE_CANCEL_REMOVED 1u /* it waited, and will not run */
+#define C7X_WIRE_CANCEL_RUNNING 2u /* it runs, and will be answered when it has ended */
+
+struct c7x_msg_cancel_resp {
+    struct c7x_msg_hdr hdr;
+    wire_u32 outcome; /* C7X_WIRE_CANCEL_* */
+};
+C7X_WIRE_SIZE(c7x_msg_cancel_resp, 20);
+
+/* What LIST can list, and the entries that it answers with. */
+#define C7X_WIRE_LIST_SESSIONS 1u /* struct c7x_list_session */
+#define C7X_WIRE_LIST_MODULES 2u  /* struct c7x_list_module; models (MODEL_LOAD) too */
+#define C7X_WIRE_LIST_TARGETS 3u  /* struct c7x_list_target */
+#define C7X_WIRE_LIST_POOLS 4u    /* struct c7x_list_pool */
+#define C7X_WIRE_LIST_BLOCKS 5u   /* struct c7x_list_block, by pool and address */
+
+/* Since 3.1. Long lists are read in pieces; between two of them the device goes on, and the list
+ * may change. */
+struct c7x_msg_list {
+    struct c7x_msg_hdr hdr;
+    wire_u32 kind;  /* C7X_WIRE_LIST_* */
+    wire_u32 first; /* index of the first entry wanted */
+};
+C7X_WIRE_SIZE(c7x_msg_list, 24);
+
+struct c7x_msg_list_resp {
+    struct c7x_msg_hdr hdr;
+    wire_u32 kind;
+    wire_u32 total; /* entries of the whole list */
+    wire_u32 first;
+    wire_u32 count;      /* in this frame; 0 at the end of the list */
+    wire_u32 entry_size; /* bytes; later versions may append fields to an entry */
+    wire_u32 reserved;
+    uint8_t entries[1]; /* count * entry_size bytes; the frame ends with them */
+};
+C7X_WIRE_OFFSET(c7x_msg_list_resp, entries, 40);
+
+struct c7x_list_session {
+    wire_u32 number; /* generation of SESSION_OPEN */
+    wire_u32 endpoint;
+    wire_u32 process;
+    wire_u32 wire_version;
+    wire_u32 module_count;
+    wire_u32 model_count;
+    wire_u32 queued;  /* requests that wait */
+    wire_u32 running; /* requests that run */
+    uint8_t name[C7X_WIRE_NAME_SIZE];
+};
+C7X_WIRE_SIZE(c7x_list_session, 64);
+
+#define C7X_WIRE_MODULE_LOADED 1u
+#define C7X_WIRE_MODULE_FAULTED 2u /* can only be unloaded */
+#define C7X_WIRE_MODULE_MODEL 3u   /* not a module: constants of MODEL_LOAD */
+
+struct c7x_list_module {
+    wire_u32 handle;
+    wire_u32 session; /* 0: of the device (KEEP) */
+    wire_u32 state;   /* C7X_WIRE_MODULE_* */
+    wire_u32 owner;   /* of its blocks, as in struct c7x_list_block */
+    wire_u64 heap_bytes;
+    wire_u64 staged_bytes;            /* used in place */
+    uint8_t name[C7X_WIRE_NAME_SIZE]; /* of the model, from the manifest; "" without one */
+};
+C7X_WIRE_SIZE(c7x_list_module, 64);
+
+struct c7x_list_target {
+    uint8_t name[C7X_WIRE_NAME_SIZE];
+    wire_u32 queue_depth_max;
+    wire_u32 queue_depth;
+    wire_u32 running_session; /* 0: idle */
+    wire_u32 running_seq;
+    wire_u64 jobs_done;
+    wire_u64 reserved;
+};
+C7X_WIRE_SIZE(c7x_list_target, 64);
+
+struct c7x_list_pool {
+    uint8_t name[16];
+    wire_u64 address;
+    wire_u64 total; /* bytes, like the next two */
+    wire_u64 free;
+    wire_u64 largest;
+    wire_u32 block_count; /* in use */
+    wire_u32 reserved;
+};
+C7X_WIRE_SIZE(c7x_list_pool, 56);
+
+#define C7X_WIRE_BLOCK_FREE 0u
+#define C7X_WIRE_BLOCK_USED 1u
+
+struct c7x_list_block {
+    wire_u64 address;
+    wire_u64 size;
+    wire_u32 pool;  /* index in the list of pools */
+    wire_u32 use;   /* C7X_WIRE_BLOCK_* */
+    wire_u32 owner; /* 0: the firmware itself; in the carve-out: the session */
+    wire_u32 reserved;
+};
+C7X_WIRE_SIZE(c7x_list_block, 32);
+
+/*
+ * Since 3.1. Binds a KV region, part of a buffer of the sender, to one module of its own; size 0
+ * unbinds. Slot i of the region is at address + i * slot_bytes.
+ */
+struct c7x_msg_kv_bind {
+    struct c7x_msg_hdr hdr;
+    wire_u32 module_handle;
+    wire_u32 slot_count;
+    wire_u64 address;
+    wire_u64 size;
+    wire_u64 slot_bytes; /* slot_count * slot_bytes <= size */
+};
+C7X_WIRE_SIZE(c7x_msg_kv_bind, 48);
+
+/* ---- In shared memory ---- */
+
+/*
+ * The printf buffer of a 3.1 session: a ring of records behind this header, each at a multiple of 8
+ * bytes, wrapping at the end. The DSP writes a record at the end of each job that printed,
+ * `written` last; the host reads from `read` on and then advances it. Both count bytes of records
+ * ever, modulo 2^32. A 3.0 session has the text itself behind the header instead (magic, bytes
+ * written, size of the text area, bytes lost).
+ */
+struct c7x_printf_ring {
+    wire_u32 magic;   /* C7X_WIRE_PRINTF_RING_MAGIC */
+    wire_u32 written; /* by the DSP */
+    wire_u32 size;    /* bytes behind the header, a multiple of 8 */
+    wire_u32 read;    /* by the host */
+};
+C7X_WIRE_SIZE(c7x_printf_ring, 16);
+
+#define C7X_WIRE_PRINTF_MAGIC 0x50524E54u      /* 3.0: "PRNT" */
+#define C7X_WIRE_PRINTF_RING_MAGIC 0x50524E52u /* 3.1: "PRNR" */
+
+struct c7x_printf_record {
+    wire_u32 seq;   /* of the request that printed */
+    wire_u32 bytes; /* of text, which follows and is padded to a multiple of 8 */
+    wire_u32 lost;  /* bytes that had no room */
+    wire_u32 reserved;
+};
+C7X_WIRE_SIZE(c7x_printf_record, 16);
 
 #ifdef __cplusplus
 }

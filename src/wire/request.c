@@ -173,6 +173,45 @@ static void decode_error_text(const uint8_t *bytes, struct c7x_request *request)
     request->body.error_text.offset = wire_u32_get(message.offset);
 }
 
+static enum c7x_status decode_list(const uint8_t *bytes, struct c7x_request *request,
+                                   struct c7x_error *error)
+{
+    struct c7x_msg_list message;
+    COPY_MESSAGE(message, bytes);
+    request->body.list.kind = wire_u32_get(message.kind);
+    request->body.list.first = wire_u32_get(message.first);
+    if (request->body.list.kind < C7X_WIRE_LIST_SESSIONS ||
+        request->body.list.kind > C7X_WIRE_LIST_BLOCKS)
+        return c7x_error_set(error, C7X_INVALID, STATION, "no list of kind %u",
+                             request->body.list.kind);
+    return C7X_OK;
+}
+
+static enum c7x_status decode_kv_bind(const uint8_t *bytes, struct c7x_request *request,
+                                      struct c7x_error *error)
+{
+    struct c7x_msg_kv_bind message;
+    uint64_t needed;
+    COPY_MESSAGE(message, bytes);
+    request->body.kv_bind.module_handle = wire_u32_get(message.module_handle);
+    request->body.kv_bind.slot_count = wire_u32_get(message.slot_count);
+    request->body.kv_bind.address = wire_u64_get(message.address);
+    request->body.kv_bind.size = wire_u64_get(message.size);
+    request->body.kv_bind.slot_bytes = wire_u64_get(message.slot_bytes);
+    uint64_t size = request->body.kv_bind.size;
+    if (size != 0 &&
+        (request->body.kv_bind.slot_count == 0 || request->body.kv_bind.slot_bytes == 0 ||
+         !c7x_mul_size(request->body.kv_bind.slot_count, request->body.kv_bind.slot_bytes,
+                       &needed) ||
+         needed > size))
+        return c7x_error_set(
+            error, C7X_SIZE, STATION, "%u slots of %llu bytes do not fit a KV region of %llu",
+            request->body.kv_bind.slot_count, (unsigned long long)request->body.kv_bind.slot_bytes,
+            (unsigned long long)size);
+    return check_window("KV", request->body.kv_bind.address, size, error);
+}
+
+/* DYN_UNLOAD, MODEL_UNLOAD and CANCEL have the same layout. */
 static uint32_t decode_handle(const uint8_t *bytes)
 {
     struct c7x_msg_dyn_unload message;
@@ -207,6 +246,13 @@ static enum c7x_status decode_body(const uint8_t *bytes, size_t size, uint32_t s
     case C7X_MSG_ERROR_TEXT:
         decode_error_text(bytes, request);
         return C7X_OK;
+    case C7X_MSG_CANCEL:
+        request->body.cancelled_seq = decode_handle(bytes);
+        return C7X_OK;
+    case C7X_MSG_LIST:
+        return decode_list(bytes, request, error);
+    case C7X_MSG_KV_BIND:
+        return decode_kv_bind(bytes, request, error);
     }
     return C7X_INVALID;
 }
@@ -327,11 +373,36 @@ static size_t encode_error_text(const struct c7x_request *request, uint8_t *fram
     return sizeof message;
 }
 
-static size_t encode_handle(const struct c7x_request *request, uint8_t *frame)
+static size_t encode_list(const struct c7x_request *request, uint8_t *frame)
+{
+    struct c7x_msg_list message = {
+        .hdr = c7x_wire_header(request->type, request->seq, sizeof message, 0),
+        .kind = wire_u32_put(request->body.list.kind),
+        .first = wire_u32_put(request->body.list.first),
+    };
+    memcpy(frame, &message, sizeof message);
+    return sizeof message;
+}
+
+static size_t encode_kv_bind(const struct c7x_request *request, uint8_t *frame)
+{
+    struct c7x_msg_kv_bind message = {
+        .hdr = c7x_wire_header(request->type, request->seq, sizeof message, 0),
+        .module_handle = wire_u32_put(request->body.kv_bind.module_handle),
+        .slot_count = wire_u32_put(request->body.kv_bind.slot_count),
+        .address = wire_u64_put(request->body.kv_bind.address),
+        .size = wire_u64_put(request->body.kv_bind.size),
+        .slot_bytes = wire_u64_put(request->body.kv_bind.slot_bytes),
+    };
+    memcpy(frame, &message, sizeof message);
+    return sizeof message;
+}
+
+static size_t encode_handle(const struct c7x_request *request, uint32_t handle, uint8_t *frame)
 {
     struct c7x_msg_dyn_unload message = {
         .hdr = c7x_wire_header(request->type, request->seq, sizeof message, 0),
-        .module_handle = wire_u32_put(request->body.handle),
+        .module_handle = wire_u32_put(handle),
     };
     memcpy(frame, &message, sizeof message);
     return sizeof message;
@@ -346,7 +417,13 @@ size_t c7x_wire_encode_request(const struct c7x_request *request, uint8_t *frame
         return encode_load(request, frame);
     case C7X_MSG_DYN_UNLOAD:
     case C7X_MSG_MODEL_UNLOAD:
-        return encode_handle(request, frame);
+        return encode_handle(request, request->body.handle, frame);
+    case C7X_MSG_CANCEL:
+        return encode_handle(request, request->body.cancelled_seq, frame);
+    case C7X_MSG_LIST:
+        return encode_list(request, frame);
+    case C7X_MSG_KV_BIND:
+        return encode_kv_bind(request, frame);
     case C7X_MSG_INFER:
         return encode_infer(request, frame);
     case C7X_MSG_INFER_LARGE:

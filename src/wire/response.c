@@ -96,6 +96,35 @@ static void encode_error_text(const struct c7x_response *response, struct c7x_ms
            response->body.error_text.bytes);
 }
 
+static void encode_cancel(const struct c7x_response *response, struct c7x_msg_hdr header,
+                          uint8_t *frame)
+{
+    struct c7x_msg_cancel_resp message = {.hdr = header,
+                                          .outcome = wire_u32_put(response->body.cancel_outcome)};
+    memcpy(frame, &message, sizeof message);
+}
+
+static size_t list_bytes(const struct c7x_response *response)
+{
+    return (size_t)response->body.list.count * response->body.list.entry_size;
+}
+
+static void encode_list(const struct c7x_response *response, struct c7x_msg_hdr header,
+                        uint8_t *frame)
+{
+    struct c7x_msg_list_resp message = {
+        .hdr = header,
+        .kind = wire_u32_put(response->body.list.kind),
+        .total = wire_u32_put(response->body.list.total),
+        .first = wire_u32_put(response->body.list.first),
+        .count = wire_u32_put(response->body.list.count),
+        .entry_size = wire_u32_put(response->body.list.entry_size),
+    };
+    size_t entries = offsetof(struct c7x_msg_list_resp, entries);
+    memcpy(frame, &message, entries);
+    memcpy(frame + entries, response->body.list.entries, list_bytes(response));
+}
+
 static void encode_status(const struct c7x_response *response, struct c7x_msg_hdr header,
                           uint8_t *frame, size_t size)
 {
@@ -118,6 +147,8 @@ static size_t response_size(const struct c7x_wire_message *message,
         size += (inline_outputs(response) - 1) * sizeof(struct c7x_tensor_desc);
     if (message->request_type == C7X_MSG_ERROR_TEXT)
         size += response->body.error_text.bytes;
+    if (message->request_type == C7X_MSG_LIST)
+        size += list_bytes(response);
     return size;
 }
 
@@ -155,10 +186,17 @@ size_t c7x_wire_encode_response(const struct c7x_response *response, uint8_t *fr
     case C7X_MSG_ERROR_TEXT:
         encode_error_text(response, header, frame);
         break;
+    case C7X_MSG_CANCEL:
+        encode_cancel(response, header, frame);
+        break;
+    case C7X_MSG_LIST:
+        encode_list(response, header, frame);
+        break;
     case C7X_MSG_DYN_UNLOAD:
     case C7X_MSG_MODEL_UNLOAD:
     case C7X_MSG_SET_PRINTF_BUF:
     case C7X_MSG_SESSION_CLOSE:
+    case C7X_MSG_KV_BIND:
         memcpy(frame, &header, sizeof header);
         break;
     }
@@ -252,6 +290,33 @@ static enum c7x_status decode_error_text(const uint8_t *bytes, size_t size,
     return C7X_OK;
 }
 
+static uint32_t decode_cancel(const uint8_t *bytes)
+{
+    struct c7x_msg_cancel_resp message;
+    memcpy(&message, bytes, sizeof message);
+    return wire_u32_get(message.outcome);
+}
+
+static enum c7x_status decode_list(const uint8_t *bytes, size_t size, struct c7x_response *response)
+{
+    struct c7x_msg_list_resp message;
+    size_t first = offsetof(struct c7x_msg_list_resp, entries);
+    memcpy(&message, bytes, first);
+    uint32_t count = wire_u32_get(message.count);
+    uint32_t entry_size = wire_u32_get(message.entry_size);
+    if (entry_size > C7X_WIRE_LIST_BYTES_MAX || count > C7X_WIRE_LIST_BYTES_MAX ||
+        (size_t)count * entry_size > size - first ||
+        (size_t)count * entry_size > C7X_WIRE_LIST_BYTES_MAX)
+        return C7X_PROTOCOL;
+    response->body.list.kind = wire_u32_get(message.kind);
+    response->body.list.total = wire_u32_get(message.total);
+    response->body.list.first = wire_u32_get(message.first);
+    response->body.list.count = count;
+    response->body.list.entry_size = entry_size;
+    memcpy(response->body.list.entries, bytes + first, list_bytes(response));
+    return C7X_OK;
+}
+
 static void decode_status(const uint8_t *bytes, size_t size, struct c7x_response *response)
 {
     struct c7x_msg_status_resp message = {.jobs_failed = {{0}}};
@@ -285,10 +350,16 @@ static enum c7x_status decode_body(const uint8_t *bytes, size_t size, struct c7x
         return C7X_OK;
     case C7X_MSG_ERROR_TEXT:
         return decode_error_text(bytes, size, response);
+    case C7X_MSG_CANCEL:
+        response->body.cancel_outcome = decode_cancel(bytes);
+        return C7X_OK;
+    case C7X_MSG_LIST:
+        return decode_list(bytes, size, response);
     case C7X_MSG_DYN_UNLOAD:
     case C7X_MSG_MODEL_UNLOAD:
     case C7X_MSG_SET_PRINTF_BUF:
     case C7X_MSG_SESSION_CLOSE:
+    case C7X_MSG_KV_BIND:
         return C7X_OK;
     }
     return C7X_PROTOCOL;

@@ -14,6 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Bytes of entries that one response to LIST has room for. */
+#define C7X_WIRE_LIST_BYTES_MAX (C7X_WIRE_FRAME_MAX - offsetof(struct c7x_msg_list_resp, entries))
+
 struct c7x_wire_tensor {
     uint64_t data_addr;
     uint64_t data_size;
@@ -66,6 +69,18 @@ struct c7x_request {
             uint32_t failed_seq;
             uint32_t offset;
         } error_text;
+        uint32_t cancelled_seq; /* CANCEL */
+        struct {
+            uint32_t kind;
+            uint32_t first;
+        } list;
+        struct {
+            uint32_t module_handle;
+            uint32_t slot_count;
+            uint64_t address;
+            uint64_t size;
+            uint64_t slot_bytes;
+        } kv_bind;
     } body;
 };
 
@@ -124,6 +139,16 @@ struct c7x_response {
             char station[16]; /* always terminated */
             uint8_t text[C7X_WIRE_ERROR_TEXT_MAX];
         } error_text;
+        uint32_t cancel_outcome; /* C7X_WIRE_CANCEL_* */
+        struct {
+            uint32_t kind;
+            uint32_t total;
+            uint32_t first;
+            uint32_t count;
+            uint32_t entry_size;
+            uint8_t entries[C7X_WIRE_LIST_BYTES_MAX]; /* count * entry_size, as they stand in the
+                                                         frame */
+        } list;
     } body;
 };
 

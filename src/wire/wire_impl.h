@@ -19,6 +19,9 @@
 #define C7X_WIRE_REQUEST_SIZE_SESSION_OPEN sizeof(struct c7x_msg_session_open)
 #define C7X_WIRE_REQUEST_SIZE_SESSION_CLOSE sizeof(struct c7x_msg_hdr)
 #define C7X_WIRE_REQUEST_SIZE_ERROR_TEXT sizeof(struct c7x_msg_error_text)
+#define C7X_WIRE_REQUEST_SIZE_CANCEL sizeof(struct c7x_msg_cancel)
+#define C7X_WIRE_REQUEST_SIZE_LIST sizeof(struct c7x_msg_list)
+#define C7X_WIRE_REQUEST_SIZE_KV_BIND sizeof(struct c7x_msg_kv_bind)
 
 #define C7X_WIRE_RESPONSE_SIZE_PING sizeof(struct c7x_msg_ping_resp)
 #define C7X_WIRE_RESPONSE_SIZE_GET_STATUS sizeof(struct c7x_msg_status_resp)
@@ -32,6 +35,9 @@
 #define C7X_WIRE_RESPONSE_SIZE_SESSION_OPEN sizeof(struct c7x_msg_session_open_resp)
 #define C7X_WIRE_RESPONSE_SIZE_SESSION_CLOSE sizeof(struct c7x_msg_hdr)
 #define C7X_WIRE_RESPONSE_SIZE_ERROR_TEXT offsetof(struct c7x_msg_error_text_resp, text)
+#define C7X_WIRE_RESPONSE_SIZE_CANCEL sizeof(struct c7x_msg_cancel_resp)
+#define C7X_WIRE_RESPONSE_SIZE_LIST offsetof(struct c7x_msg_list_resp, entries)
+#define C7X_WIRE_RESPONSE_SIZE_KV_BIND sizeof(struct c7x_msg_hdr)
 
 struct c7x_wire_message {
     const char *name;

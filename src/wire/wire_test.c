@@ -74,6 +74,11 @@ static const struct {
      {.type = C7X_MSG_SESSION_OPEN,
       .body.session_open = {V3_1, 4711, 0x0123456789ABCDEF, "camera"}}},
     {"session_close", V3_1, {.type = C7X_MSG_SESSION_CLOSE}},
+    {"cancel", V3_1, {.type = C7X_MSG_CANCEL, .body.cancelled_seq = 0x11223342}},
+    {"list", V3_1, {.type = C7X_MSG_LIST, .body.list = {C7X_WIRE_LIST_POOLS, 1}}},
+    {"kv_bind",
+     V3_1,
+     {.type = C7X_MSG_KV_BIND, .body.kv_bind = {5, 60, 0xC4000000, 0xC00000, 196608}}},
     {"error_text", V3_1, {.type = C7X_MSG_ERROR_TEXT, .body.error_text = {0x11223343, 448}}},
 };
 
@@ -110,6 +115,16 @@ static const struct {
      {.type = C7X_MSG_SESSION_OPEN,
       .body.session_open = {12, V3_1, 0x0123456789ABCDEF, 1000000000, 96, 1024, 1024}}},
     {"session_close", {.type = C7X_MSG_SESSION_CLOSE}},
+    {"cancel", {.type = C7X_MSG_CANCEL, .body.cancel_outcome = C7X_WIRE_CANCEL_REMOVED}},
+    {"list",
+     {.type = C7X_MSG_LIST,
+      .body.list = {C7X_WIRE_LIST_POOLS, 2, 1, 1, sizeof(struct c7x_list_pool),
+                    "fast pool\0\0\0\0\0\0\0" /* name */
+                    "\0\0\0\x7F\0\0\0\0"      /* address */
+                    "\0\0\2\0\0\0\0\0"        /* total, free, largest */
+                    "\0\0\2\0\0\0\0\0"
+                    "\0\0\2\0\0\0\0\0"}}},
+    {"kv_bind", {.type = C7X_MSG_KV_BIND}},
     {"error_text",
      {.type = C7X_MSG_ERROR_TEXT, .body.error_text = {457, 9, "loader", "no symbol"}}},
 };
@@ -278,6 +293,11 @@ static void a_wrong_field_gets_its_status(void **state)
         {"infer_large", 24, 129, V3_0, C7X_TENSOR},
         {"infer_large", 40, 80, V3_0, C7X_TENSOR},
         {"infer_large", 32, 0xC0000000, V3_0, C7X_ADDR},
+        {"list", 16, 0, V3_1, C7X_INVALID},
+        {"list", 16, 6, V3_1, C7X_INVALID},
+        {"kv_bind", 20, 65, V3_1, C7X_SIZE},
+        {"kv_bind", 20, 0, V3_1, C7X_SIZE},
+        {"kv_bind", 28, 1, V3_1, C7X_ADDR},
         {"set_printf_buf", 24, 16, V3_0, C7X_ADDR},
         {"set_printf_buf", 16, 0x1000, V3_0, C7X_ADDR},
     };

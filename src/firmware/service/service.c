@@ -146,6 +146,11 @@ static enum c7x_status dispatch(struct c7x_service *service, struct c7x_session 
         return answer_error_text(session, request, response, error);
     case C7X_MSG_SET_PRINTF_BUF:
         return answer_printf_buf(session, request, error);
+    case C7X_MSG_CANCEL:
+    case C7X_MSG_LIST:
+    case C7X_MSG_KV_BIND:
+        return c7x_error_set(error, C7X_UNSUPPORTED, STATION, "%s is not supported yet",
+                             c7x_wire_type_name(request->type));
     case C7X_MSG_DYN_LOAD:
     case C7X_MSG_DYN_UNLOAD:
     case C7X_MSG_MODEL_LOAD:
