@@ -107,28 +107,50 @@ static enum c7x_status place_input(struct c7x_client *client,
     return C7X_OK;
 }
 
-/* Fills in the request's inputs: inline when they fit a frame, else as an array in front of the
- * input buffer. */
+/* Room for the descriptors: in front of the input buffer, unless the caller has placed inputs
+ * there. */
+static enum c7x_status place_descriptors(struct c7x_client *client,
+                                         const struct c7x_client_tensor *inputs, int count,
+                                         uint64_t *out_offset, uint64_t *inout_end)
+{
+    uint64_t size = (uint64_t)count * sizeof(struct c7x_tensor_desc);
+    uint64_t offset = skip_placed(client, inputs, count, 0, size);
+    if (!c7x_range_inside(offset, size, 0, client->input.size))
+        return c7x_error_set(&client->error, C7X_SIZE, C7X_CLIENT_STATION,
+                             "%d descriptors do not fit the input buffer of %zu bytes beside what "
+                             "is in it",
+                             count, client->input.size);
+    *out_offset = offset;
+    if (*inout_end < offset + size)
+        *inout_end = offset + size;
+    return C7X_OK;
+}
+
+/* Fills in the request's inputs: inline when they fit a frame, else as an array in the input
+ * buffer. */
 static enum c7x_status place_inputs(struct c7x_client *client,
                                     const struct c7x_client_tensor *inputs, int count,
                                     struct c7x_request *request)
 {
     struct c7x_wire_infer *infer = &request->body.infer;
     uint64_t end = client->input_data_offset;
+    uint64_t array = 0;
     bool is_large =
         (unsigned)count >= C7X_WIRE_INLINE_INPUTS_MAX; /* 3.0 firmware takes fewer than five */
     request->type = is_large ? C7X_MSG_INFER_LARGE : C7X_MSG_INFER;
+    if (is_large)
+        C7X_RETURN_IF_ERROR(place_descriptors(client, inputs, count, &array, &end));
     for (int i = 0; i < count; i++) {
         struct c7x_wire_tensor wire;
         C7X_RETURN_IF_ERROR(place_input(client, inputs, count, i, &end, &wire));
         if (is_large)
-            c7x_wire_encode_tensor(&wire, (uint8_t *)client->input.pointer +
+            c7x_wire_encode_tensor(&wire, (uint8_t *)client->input.pointer + array +
                                               (size_t)i * sizeof(struct c7x_tensor_desc));
         else
             infer->inputs[i] = wire;
     }
     infer->num_inputs = (uint32_t)count;
-    infer->descs_addr = is_large ? client->input.dsp_address : 0;
+    infer->descs_addr = is_large ? client->input.dsp_address + array : 0;
     infer->input_dsp_addr = client->input.dsp_address;
     infer->input_size = client->input.size;
     infer->result_dsp_addr = client->output.dsp_address;
