@@ -78,6 +78,14 @@ enum c7x_status c7x_client_exchange(struct c7x_client *client, struct c7x_reques
                                     int64_t deadline_ns,
                                     struct c7x_response *out_response) C7X_NODISCARD;
 
+/* ---- printed.c ---- */
+
+/*
+ * Gives what modules have printed, `size` bytes by the last answer, to the caller's function or to
+ * stderr. One thread at a time.
+ */
+void c7x_client_pass_printed(struct c7x_client *client, uint32_t size);
+
 /* ---- load.c ---- */
 
 void c7x_client_free_staged(struct c7x_client *client);

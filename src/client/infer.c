@@ -6,11 +6,9 @@
 #include "base/checked.h"
 #include "base/trace.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define TENSOR_ALIGNMENT 128u /* the DSP's cache line: no two tensors share one */
-#define PRINTF_HEADER_BYTES 16u
 
 /* The offset of data that already lies in the input buffer, or SIZE_MAX. */
 static size_t offset_in_input(const struct c7x_client *client,
@@ -207,21 +205,6 @@ static enum c7x_status take_outputs(struct c7x_client *client, const struct c7x_
     return C7X_OK;
 }
 
-/* What the module printed goes to the caller's function, else to stderr. */
-static void pass_printed_text(struct c7x_client *client, uint32_t size)
-{
-    if (size == 0 || client->printf.pointer == NULL)
-        return;
-    size_t room = client->printf.size - PRINTF_HEADER_BYTES;
-    const char *text = (const char *)client->printf.pointer + PRINTF_HEADER_BYTES;
-    size_t count = size < room ? size : room;
-    client->link->ops->sync_from_device(client->link, &client->printf);
-    if (client->options.print != NULL)
-        client->options.print(client->options.print_context, text, count);
-    else
-        fwrite(text, 1, count, stderr);
-}
-
 static enum c7x_status run(struct c7x_client *client, struct c7x_request *request,
                            struct c7x_response *response, int64_t deadline_ns)
 {
@@ -232,7 +215,7 @@ static enum c7x_status run(struct c7x_client *client, struct c7x_request *reques
     if (status == C7X_TIMEOUT && response->seq != request->seq)
         c7x_client_abandon_io(client);
     if (response->seq == request->seq && !response->header_only)
-        pass_printed_text(client, response->body.infer.printf_size);
+        c7x_client_pass_printed(client, response->body.infer.printf_size);
     if (status == C7X_OK)
         link->ops->sync_from_device(link, &client->output);
     return status;
