@@ -25,6 +25,10 @@ _PASS_CONFIG = {
     # The firmware checks the inputs against the manifest before the call.
     "tirx.disable_assert": True,
 }
+_BINARY = {
+    f"relax.{name}"
+    for name in ("add", "subtract", "multiply", "divide", "maximum", "minimum", "power")
+}
 _NHWC = {
     "relax.nn.conv2d": ["NHWC", "HWIO"],
     "relax.nn.conv2d_transpose": ["NCHW", "IOHW"],
@@ -64,6 +68,7 @@ def _lower(module, plain):
         module = _run(module, relax.transform.DecomposeOpsForInference(), relax.transform.FoldConstant())
         if not plain:
             module = _channels_last(module, notes)
+        module = _ExactConstants(module).run()
         module = _run(
             module,
             relax.transform.LegalizeOps(),
@@ -112,21 +117,49 @@ def _channels_last(module, notes):
         return _run(module, relax.transform.ConvertLayout(_NHWC), relax.transform.FoldConstant())
     except Exception:  # It gives up on some operators, with errors of many types.
         notes.append("layout: each convolution is turned on its own")
-        mutator = _EachChannelsLast(module)
-        module = relax.transform.Normalize()(mutator.run())
-        return relax.transform.FoldConstant()(module)
+        return relax.transform.FoldConstant()(_EachChannelsLast(module).run())
 
 
-@relax.expr_functor.mutator
-class _EachChannelsLast(relax.expr_functor.PyExprMutator):
-    """Puts every NCHW convolution between transposes to and from NHWC."""
+class _ModuleMutator(relax.expr_functor.PyExprMutator):
+    """Rewrites all Relax functions of a module."""
 
     def run(self):
+        """The rewritten module."""
         module = self.builder_.get()
         for variable, function in list(module.functions.items()):
             if isinstance(function, relax.Function):
                 self.builder_.update_func(variable, self.visit_expr(function))
-        return self.builder_.get()
+        return relax.transform.Normalize()(self.builder_.get())
+
+
+@relax.expr_functor.mutator
+class _ExactConstants(_ModuleMutator):
+    """Makes scalars that TVM would print with too few digits into tensors, which keep every bit.
+
+    Its C has seven digits; over a deep network that costs a digit of the result.
+    """
+
+    def visit_call_(self, call):
+        call = super().visit_call_(call)
+        if getattr(call.op, "name", "") not in _BINARY:
+            return call
+        ranks = [getattr(argument.ty, "ndim", 0) for argument in call.args]
+        arguments = [_exact(argument, max(ranks)) for argument in call.args]
+        return relax.Call(call.op, arguments, call.attrs)
+
+
+def _exact(argument, rank):
+    if not isinstance(argument, tvm.ir.GenericConst) or argument.ty.ndim != 0 or rank == 0:
+        return argument
+    value = argument.value.numpy()
+    if value.dtype.kind != "f" or value == value.dtype.type(f"{float(value):e}"):
+        return argument
+    return relax.const(value.reshape([1] * rank), str(value.dtype))
+
+
+@relax.expr_functor.mutator
+class _EachChannelsLast(_ModuleMutator):
+    """Puts every NCHW convolution between transposes to and from NHWC."""
 
     def visit_call_(self, call):
         call = super().visit_call_(call)
