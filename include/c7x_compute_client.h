@@ -235,6 +235,114 @@ enum c7x_status c7x_emulator_stop(const char *device, int64_t deadline_ms) C7X_N
 enum c7x_status c7x_emulator_get_status(const char *device,
                                         struct c7x_emulator_status *out_status) C7X_NODISCARD;
 
+/* Stops the device's core and starts it again; every client of it gets C7X_RESET. */
+enum c7x_status c7x_emulator_reset(const char *device, int64_t deadline_ms) C7X_NODISCARD;
+
+/* ---- What is there ---- */
+
+/* A device that this machine may have. */
+struct c7x_device_info {
+    size_t struct_size;
+    char device[128];    /* what to give to c7x_client_options: "emu:PATH" */
+    char state[16];      /* "running", "offline", "denied" */
+    char reason[128];    /* why it is in that state */
+    char next_step[128]; /* the command that changes it, or "" */
+    uint32_t version;    /* wire version that it answers, 0 when it does not */
+};
+
+/* A session on the device; one of them is this client's. */
+struct c7x_session_info {
+    size_t struct_size;
+    uint32_t number;
+    uint32_t process; /* process id of the client */
+    uint32_t wire_version;
+    uint32_t module_count;
+    uint32_t model_count;
+    uint32_t queued;  /* requests that wait */
+    uint32_t running; /* requests that run */
+    char name[32];
+};
+
+struct c7x_module_info {
+    size_t struct_size;
+    uint32_t handle;
+    uint32_t session; /* of the owner; 0: the device (C7X_LOAD_KEEP) */
+    uint32_t owner;   /* of its blocks, as in struct c7x_block_info */
+    char state[16];   /* "loaded", "faulted", "model" (weights without a module) */
+    uint64_t heap_bytes;
+    uint64_t staged_bytes; /* used where they were staged */
+    char name[32];         /* of the model, "" when the module does not say */
+};
+
+struct c7x_target_info {
+    size_t struct_size;
+    char name[32];
+    uint32_t queue_depth_max;
+    uint32_t queue_depth;
+    uint32_t running_session; /* 0: idle */
+    uint32_t running_seq;
+    uint64_t jobs_done;
+};
+
+struct c7x_pool_info {
+    size_t struct_size;
+    char name[16];
+    uint64_t address; /* DSP address, bytes */
+    uint64_t total;
+    uint64_t free;
+    uint64_t largest; /* largest free block */
+    uint32_t block_count;
+};
+
+struct c7x_block_info {
+    size_t struct_size;
+    uint64_t address;
+    uint64_t size; /* bytes */
+    uint32_t pool; /* index in the list of pools */
+    int used;
+    uint32_t
+        owner; /* 0: the firmware; in the carve-out a session, else as in struct c7x_module_info */
+};
+
+/*
+ * Each fills *out_list with a new array of *out_count entries, whose struct_size is that of this
+ * library; the caller frees it with c7x_list_free(). The device goes on meanwhile, so a long list
+ * may be a little off.
+ */
+enum c7x_status c7x_device_scan(struct c7x_device_info **out_list, size_t *out_count) C7X_NODISCARD;
+enum c7x_status c7x_client_list_sessions(struct c7x_client *client,
+                                         struct c7x_session_info **out_list,
+                                         size_t *out_count) C7X_NODISCARD;
+enum c7x_status c7x_client_list_modules(struct c7x_client *client,
+                                        struct c7x_module_info **out_list,
+                                        size_t *out_count) C7X_NODISCARD;
+enum c7x_status c7x_client_list_targets(struct c7x_client *client,
+                                        struct c7x_target_info **out_list,
+                                        size_t *out_count) C7X_NODISCARD;
+enum c7x_status c7x_client_list_pools(struct c7x_client *client, struct c7x_pool_info **out_list,
+                                      size_t *out_count) C7X_NODISCARD;
+enum c7x_status c7x_client_list_blocks(struct c7x_client *client, struct c7x_block_info **out_list,
+                                       size_t *out_count) C7X_NODISCARD;
+void c7x_list_free(void *list);
+
+/* ---- Frames as they are: for people who debug the protocol ---- */
+
+/* A link without a session: what is sent is what the device sees. */
+struct c7x_raw;
+
+#define C7X_RAW_FRAME_MAX 496
+
+/* As c7x_client_open_with(); errors by c7x_client_last_error(NULL), also those of the calls below.
+ */
+enum c7x_status c7x_raw_open(const struct c7x_client_options *options,
+                             struct c7x_raw **out_raw) C7X_NODISCARD;
+void c7x_raw_close(struct c7x_raw *raw);
+/* C7X_SIZE: empty, or longer than C7X_RAW_FRAME_MAX. */
+enum c7x_status c7x_raw_send(struct c7x_raw *raw, const uint8_t *frame, size_t size) C7X_NODISCARD;
+/* Fills `frame` (C7X_RAW_FRAME_MAX bytes). C7X_TIMEOUT: nothing came within deadline_ms. */
+enum c7x_status c7x_raw_receive(struct c7x_raw *raw, uint8_t *frame, size_t *out_size,
+                                int64_t deadline_ms) C7X_NODISCARD;
+
 /* One-line text of a status; never NULL. */
 const char *c7x_strerror(int status);
 /* Upper-case name of a status ("NOMEM"), and what to do about it; never NULL. */

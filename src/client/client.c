@@ -35,12 +35,16 @@ enum c7x_status c7x_client_leave(struct c7x_client *client, enum c7x_status stat
     return status;
 }
 
+int64_t c7x_client_deadline_of_ms(int64_t deadline_ms)
+{
+    if (deadline_ms < 0 || deadline_ms > INT64_MAX / NS_PER_MS)
+        return C7X_OS_FOREVER;
+    return c7x_os_deadline_ns(deadline_ms * NS_PER_MS);
+}
+
 int64_t c7x_client_deadline_ns(const struct c7x_client *client)
 {
-    int64_t ms = client->options.deadline_ms;
-    if (ms < 0 || ms > INT64_MAX / NS_PER_MS)
-        return C7X_OS_FOREVER;
-    return c7x_os_deadline_ns(ms * NS_PER_MS);
+    return c7x_client_deadline_of_ms(client->options.deadline_ms);
 }
 
 void c7x_client_options_init(struct c7x_client_options *options)
@@ -52,23 +56,30 @@ void c7x_client_options_init(struct c7x_client_options *options)
 
 /* A caller built against an older header has a shorter struct; what it does not know keeps its
  * default. */
-static enum c7x_status take_options(struct c7x_client *client,
-                                    const struct c7x_client_options *options,
-                                    struct c7x_error *error)
+enum c7x_status c7x_client_options_take(const struct c7x_client_options *options,
+                                        struct c7x_client_options *out_options,
+                                        struct c7x_error *error)
 {
-    c7x_client_options_init(&client->options);
+    c7x_client_options_init(out_options);
     if (options != NULL) {
         size_t size = options->struct_size;
         if (size < offsetof(struct c7x_client_options, device) + sizeof options->device)
             return c7x_error_set(error, C7X_INVALID, C7X_CLIENT_STATION,
                                  "options.struct_size is %zu; call c7x_client_options_init first",
                                  size);
-        memcpy(&client->options, options, size < sizeof *options ? size : sizeof *options);
+        memcpy(out_options, options, size < sizeof *options ? size : sizeof *options);
     }
-    if (client->options.priority < 0 || client->options.priority > (int)C7X_WIRE_INFER_PRIORITY_MAX)
+    if (out_options->priority < 0 || out_options->priority > (int)C7X_WIRE_INFER_PRIORITY_MAX)
         return c7x_error_set(error, C7X_INVALID, C7X_CLIENT_STATION,
-                             "priority %d; allowed are 1 to %u", client->options.priority,
+                             "priority %d; allowed are 1 to %u", out_options->priority,
                              C7X_WIRE_INFER_PRIORITY_MAX);
+    return C7X_OK;
+}
+
+static enum c7x_status take_options(struct c7x_client *client,
+                                    const struct c7x_client_options *options)
+{
+    C7X_RETURN_IF_ERROR(c7x_client_options_take(options, &client->options, &client->error));
     const char *name =
         client->options.name != NULL ? client->options.name : program_invocation_short_name;
     strncpy(client->name, name, sizeof client->name - 1);
@@ -124,7 +135,7 @@ static enum c7x_status bind_printf(struct c7x_client *client, int64_t deadline_n
 static enum c7x_status connect_client(struct c7x_client *client,
                                       const struct c7x_client_options *options)
 {
-    C7X_RETURN_IF_ERROR(take_options(client, options, &client->error));
+    C7X_RETURN_IF_ERROR(take_options(client, options));
     int64_t deadline_ns = c7x_client_deadline_ns(client);
     if (getrandom(&client->seq, sizeof client->seq, 0) < 0)
         client->seq = (uint32_t)c7x_os_clock_ns();

@@ -57,6 +57,12 @@ void c7x_client_enter(struct c7x_client *client);
 enum c7x_status c7x_client_leave(struct c7x_client *client, enum c7x_status status);
 /* Where calls without a client leave this thread's last failure. */
 struct c7x_error *c7x_client_thread_error(void);
+/* The options as this library knows them, however old the caller's header is. C7X_INVALID. */
+enum c7x_status c7x_client_options_take(const struct c7x_client_options *options,
+                                        struct c7x_client_options *out_options,
+                                        struct c7x_error *error) C7X_NODISCARD;
+/* `deadline_ms` from now, as the API counts: 0 at once, negative for ever. */
+int64_t c7x_client_deadline_of_ms(int64_t deadline_ms);
 /* When a call that begins now must end. */
 int64_t c7x_client_deadline_ns(const struct c7x_client *client);
 

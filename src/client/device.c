@@ -4,6 +4,7 @@
 
 #include "transport/emulator/emulator.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -74,18 +75,12 @@ static enum c7x_status begin(const char *device, char path[C7X_EMULATOR_PATH_MAX
     return shared_path(device, path, error);
 }
 
-static int64_t deadline_of(int64_t deadline_ms)
-{
-    return deadline_ms < 0 || deadline_ms > INT64_MAX / 1000000
-               ? C7X_OS_FOREVER
-               : c7x_os_deadline_ns(deadline_ms * 1000000);
-}
-
 enum c7x_status c7x_emulator_start(const char *device, int64_t deadline_ms)
 {
     char path[C7X_EMULATOR_PATH_MAX];
     C7X_RETURN_IF_ERROR(begin(device, path));
-    return c7x_emulator_launch_shared(path, deadline_of(deadline_ms), c7x_client_thread_error());
+    return c7x_emulator_launch_shared(path, c7x_client_deadline_of_ms(deadline_ms),
+                                      c7x_client_thread_error());
 }
 
 enum c7x_status c7x_emulator_stop(const char *device, int64_t deadline_ms)
@@ -93,7 +88,7 @@ enum c7x_status c7x_emulator_stop(const char *device, int64_t deadline_ms)
     char path[C7X_EMULATOR_PATH_MAX];
     struct c7x_error *error = c7x_client_thread_error();
     struct c7x_setup_message message = {.op = C7X_SETUP_STOP};
-    int64_t deadline_ns = deadline_of(deadline_ms);
+    int64_t deadline_ns = c7x_client_deadline_of_ms(deadline_ms);
     int socket;
     int fd = -1;
     C7X_RETURN_IF_ERROR(begin(device, path));
@@ -111,19 +106,32 @@ enum c7x_status c7x_emulator_stop(const char *device, int64_t deadline_ms)
     return status;
 }
 
+/* One request to the shared emulator, on a connection of its own. */
+static enum c7x_status ask(const char *path, struct c7x_setup_message *message, int64_t deadline_ns)
+{
+    struct c7x_error *error = c7x_client_thread_error();
+    int socket;
+    int fd = -1;
+    C7X_RETURN_IF_ERROR(c7x_emulator_connect(path, &socket, error));
+    enum c7x_status status = c7x_emulator_request(socket, message, &fd, deadline_ns, error);
+    close(socket);
+    return status;
+}
+
+enum c7x_status c7x_emulator_reset(const char *device, int64_t deadline_ms)
+{
+    char path[C7X_EMULATOR_PATH_MAX];
+    struct c7x_setup_message message = {.op = C7X_SETUP_RESET};
+    C7X_RETURN_IF_ERROR(begin(device, path));
+    return ask(path, &message, c7x_client_deadline_of_ms(deadline_ms));
+}
+
 enum c7x_status c7x_emulator_get_status(const char *device, struct c7x_emulator_status *out_status)
 {
     struct c7x_emulator_status status = {.struct_size = out_status->struct_size};
-    struct c7x_error *error = c7x_client_thread_error();
     struct c7x_setup_message message = {.op = C7X_SETUP_STATUS};
-    int socket;
-    int fd = -1;
     C7X_RETURN_IF_ERROR(begin(device, status.path));
-    enum c7x_status connected = c7x_emulator_connect(status.path, &socket, error);
-    if (connected == C7X_OK) {
-        connected = c7x_emulator_request(socket, &message, &fd, deadline_of(10000), error);
-        close(socket);
-    }
+    enum c7x_status connected = ask(status.path, &message, c7x_client_deadline_of_ms(10000));
     if (connected == C7X_OK) {
         status.running = 1;
         status.pid = message.supervisor_pid;
@@ -138,5 +146,66 @@ enum c7x_status c7x_emulator_get_status(const char *device, struct c7x_emulator_
     }
     memcpy(out_status, &status,
            out_status->struct_size < sizeof status ? out_status->struct_size : sizeof status);
+    return C7X_OK;
+}
+
+/* ---- Which devices there may be ---- */
+
+static void describe(struct c7x_device_info *info, const char *state, const char *reason,
+                     const char *next_step)
+{
+    snprintf(info->state, sizeof info->state, "%.*s", (int)sizeof info->state - 1, state);
+    snprintf(info->reason, sizeof info->reason, "%.*s", (int)sizeof info->reason - 1, reason);
+    snprintf(info->next_step, sizeof info->next_step, "%.*s", (int)sizeof info->next_step - 1,
+             next_step);
+}
+
+/* Asks the device itself which version it speaks. */
+static uint32_t ask_version(const char *device)
+{
+    struct c7x_client_options options;
+    struct c7x_client *client;
+    uint32_t version = 0;
+    c7x_client_options_init(&options);
+    options.device = device;
+    options.deadline_ms = 2000;
+    options.name = "scan";
+    if (c7x_client_open_with(&options, &client) != C7X_OK)
+        return 0;
+    if (c7x_client_ping(client, &version, NULL) != C7X_OK)
+        version = 0;
+    c7x_client_close(client);
+    return version;
+}
+
+static void scan_emulator(struct c7x_device_info *info)
+{
+    struct c7x_emulator_status status = {.struct_size = sizeof status};
+    enum c7x_status found = c7x_emulator_get_status("emu:", &status);
+    snprintf(info->device, sizeof info->device, "emu:%s", status.path);
+    if (found != C7X_OK) {
+        describe(info, found == C7X_PERMISSION ? "denied" : "offline",
+                 c7x_client_thread_error()->text, c7x_status_next_step(found));
+    } else if (!status.running) {
+        describe(info, "offline", "no emulator serves there", "c7x_compute emulator start");
+    } else {
+        info->version = ask_version(info->device);
+        if (info->version != 0)
+            describe(info, "running", "it answers", "");
+        else
+            describe(info, "offline", c7x_client_thread_error()->text, "c7x_compute reset");
+    }
+}
+
+enum c7x_status c7x_device_scan(struct c7x_device_info **out_list, size_t *out_count)
+{
+    struct c7x_device_info *list = calloc(1, sizeof *list);
+    if (list == NULL)
+        return c7x_error_set(c7x_client_thread_error(), C7X_HOST_NOMEM, C7X_CLIENT_STATION,
+                             "no memory for a list");
+    list->struct_size = sizeof *list;
+    scan_emulator(list);
+    *out_list = list;
+    *out_count = 1;
     return C7X_OK;
 }

@@ -30,6 +30,7 @@ struct client {
     uint32_t endpoint;   /* 0: no link yet */
     uint32_t core_start; /* of the link: another core does not know this client */
     uint32_t pending;    /* the op whose answer the core owes us, or 0 */
+    bool wants_core;     /* has asked for a reset, and is told when the new core serves */
     int pending_fd;      /* what goes to the client with that answer, or -1 */
     struct c7x_setup_message answer;
 };
@@ -86,6 +87,13 @@ static _Noreturn void become_core(int control, pid_t supervisor)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     _exit(c7x_core_run(control, self.log));
+}
+
+/* Never with pid 0, which would be all of our process group. */
+static void kill_core(void)
+{
+    if (self.core_pid > 0)
+        kill(self.core_pid, SIGKILL);
 }
 
 static bool start_core(void)
@@ -234,7 +242,7 @@ static int make_memory(uint64_t size)
 static void tell_core(const struct c7x_setup_message *message)
 {
     if (self.control >= 0 && c7x_setup_send(self.control, message, -1, false) == C7X_BUSY)
-        kill(self.core_pid, SIGKILL); /* it has not read hundreds of messages: it hangs */
+        kill_core(); /* it has not read hundreds of messages: it hangs */
 }
 
 /* The client has hung up. Its place is taken by the last one. */
@@ -388,6 +396,10 @@ static void handle_client_message(struct client *client, const struct c7x_setup_
         answer(client, &message, self.log_fd);
         break;
     }
+    case C7X_SETUP_RESET: /* answered by core_serves() */
+        client->wants_core = true;
+        kill_core();
+        break;
     case C7X_SETUP_STOP:
         answer_status(client, request->op, C7X_OK);
         self.stopping = true;
@@ -465,6 +477,11 @@ static void core_serves(void)
 {
     self.core_serves = true;
     self.failed_starts = 0;
+    for (uint32_t i = 0; i < self.client_count; i++)
+        if (self.clients[i].wants_core) {
+            self.clients[i].wants_core = false;
+            answer_status(&self.clients[i], C7X_SETUP_RESET, C7X_OK);
+        }
     if (self.ready >= 0) {
         if (write(self.ready, "", 1) != 1)
             self.stopping = true; /* who waited for us has given up */
@@ -483,7 +500,7 @@ static void handle_core(void)
     if (fd >= 0)
         close(fd);
     if (status != C7X_OK) {
-        kill(self.core_pid, SIGKILL); /* SIGCHLD brings the rest */
+        kill_core(); /* SIGCHLD brings the rest */
         shutdown(self.control, SHUT_RDWR);
         return;
     }
@@ -580,7 +597,7 @@ static void stop_core(void)
         while (read(self.signals, &info, sizeof info) > 0)
             continue;
     }
-    kill(self.core_pid, SIGKILL);
+    kill_core();
     waitpid(self.core_pid, NULL, 0);
 }
 

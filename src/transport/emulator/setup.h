@@ -29,6 +29,7 @@ enum c7x_setup_op {
                          uses it */
     C7X_SETUP_STATUS, /* client: nothing; answer: the status part */
     C7X_SETUP_LOG,    /* client: nothing; answer: memfd of struct c7x_log_memory, read-only */
+    C7X_SETUP_RESET,  /* client: end the core and start another; answer: C7X_OK when that serves */
     C7X_SETUP_STOP,   /* client: end the emulator; answer: C7X_OK, then the end */
     C7X_SETUP_ENDPOINT, /* to the core: endpoint and its end of the link socket */
     C7X_SETUP_GONE,     /* to the core: the client of this endpoint has gone */
