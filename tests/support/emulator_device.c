@@ -7,11 +7,43 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #define START_MS 30000
+#define STOP_MS 3000
+
+/* Those that run now: a test that fails does not come to its stop. */
+static struct c7x_test_emulator running[8];
+static size_t running_count;
+
+static void stop_those_left(void)
+{
+    for (size_t i = 0; i < running_count; i++) {
+        (void)!c7x_emulator_stop(running[i].device, STOP_MS);
+        c7x_test_remove_folder(running[i].folder);
+    }
+}
+
+static void remember(const struct c7x_test_emulator *emulator)
+{
+    static bool registered;
+    if (!registered)
+        registered = atexit(stop_those_left) == 0;
+    assert_true(running_count < C7X_ARRAY_COUNT(running));
+    running[running_count++] = *emulator;
+}
+
+static void forget(const struct c7x_test_emulator *emulator)
+{
+    for (size_t i = 0; i < running_count; i++)
+        if (strcmp(running[i].device, emulator->device) == 0) {
+            running[i] = running[--running_count];
+            return;
+        }
+}
 
 void c7x_test_emulator_start(struct c7x_test_emulator *emulator)
 {
@@ -19,6 +51,7 @@ void c7x_test_emulator_start(struct c7x_test_emulator *emulator)
     int length =
         snprintf(emulator->device, sizeof emulator->device, "emu:%s/s.sock", emulator->folder);
     assert_true(length > 0 && (size_t)length < sizeof emulator->device);
+    remember(emulator);
     c7x_test_emulator_restart(emulator);
 }
 
@@ -32,6 +65,7 @@ void c7x_test_emulator_stop(const struct c7x_test_emulator *emulator)
 {
     enum c7x_status status = c7x_emulator_stop(emulator->device, START_MS);
     c7x_test_remove_folder(emulator->folder);
+    forget(emulator);
     assert_true(status == C7X_OK || status == C7X_NO_DEVICE);
 }
 
