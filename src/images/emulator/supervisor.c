@@ -131,27 +131,36 @@ static void log_line(const char *text)
 static void answer(struct client *client, const struct c7x_setup_message *message, int fd);
 static struct client *client_of(uint32_t endpoint);
 static void free_buffer(size_t index);
+static void greet(struct client *client);
 
 /*
  * Links and pending answers of the old core are void; its clients learn it from their link, and
- * here. Their buffers stay theirs; those that the core alone still held are free.
+ * here. Their buffers stay theirs; those that the core alone still held are free. Who was just
+ * saying hello waits for the next core.
  */
 static void abandon_links(void)
 {
     for (uint32_t i = 0; i < self.client_count; i++) {
         struct client *client = &self.clients[i];
-        if (client->pending != 0) {
-            struct c7x_setup_message message = {.op = client->pending, .status = C7X_RESET};
-            if (client->pending_fd >= 0)
-                close(client->pending_fd);
-            client->pending_fd = -1;
-            client->pending = 0;
-            answer(client, &message, -1);
-        }
+        struct c7x_setup_message message = {.op = client->pending, .status = C7X_RESET};
+        if (client->pending_fd >= 0)
+            close(client->pending_fd);
+        client->pending_fd = -1;
+        if (client->pending == 0 || client->pending == C7X_SETUP_HELLO)
+            continue;
+        client->pending = 0;
+        answer(client, &message, -1);
     }
     for (size_t i = self.buffer_count; i-- > 0;)
         if (client_of(self.buffers[i].endpoint) == NULL)
             free_buffer(i);
+}
+
+static void greet_waiting(void)
+{
+    for (uint32_t i = 0; i < self.client_count; i++)
+        if (self.clients[i].pending == C7X_SETUP_HELLO)
+            greet(&self.clients[i]);
 }
 
 static void core_has_died(void)
@@ -174,6 +183,8 @@ static void core_has_died(void)
     abandon_links();
     if (self.stopping || self.failed_starts >= FAILED_STARTS_MAX || !start_core())
         self.stopping = true;
+    else
+        greet_waiting();
 }
 
 /* ---- Buffers ---- */
@@ -274,7 +285,10 @@ static void answer_status(struct client *client, uint32_t op, enum c7x_status st
     answer(client, &message, -1);
 }
 
-/* Sends a request to the core; the client is answered, with `fd`, when the core has done it. */
+/*
+ * Sends a request to the core; the client is answered, with `fd`, when the core has done it. A core
+ * that is gone will be replaced: then a hello waits, and everything else is void.
+ */
 static void ask_core(struct client *client, const struct c7x_setup_message *message, int core_fd,
                      const struct c7x_setup_message *later, int fd)
 {
@@ -283,7 +297,9 @@ static void ask_core(struct client *client, const struct c7x_setup_message *mess
     if (status != C7X_OK) {
         if (fd >= 0)
             close(fd);
-        answer_status(client, later->op, status);
+        client->pending = status == C7X_RESET && later->op == C7X_SETUP_HELLO ? later->op : 0;
+        if (client->pending == 0)
+            answer_status(client, later->op, status);
         return;
     }
     client->pending = later->op;
@@ -292,23 +308,28 @@ static void ask_core(struct client *client, const struct c7x_setup_message *mess
 }
 
 /* The client gets one end of a new link, the core the other. */
-static void handle_hello(struct client *client, const struct c7x_setup_message *request)
+static void greet(struct client *client)
 {
+    struct c7x_setup_message later = {.op = C7X_SETUP_HELLO};
     int sockets[2];
-    if (request->size != C7X_SETUP_VERSION || client->endpoint != 0) {
-        answer_status(client, request->op, C7X_VERSION);
-        return;
-    }
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
-        answer_status(client, request->op, C7X_HOST_NOMEM);
+        client->pending = 0;
+        answer_status(client, later.op, C7X_HOST_NOMEM);
         return;
     }
     client->endpoint = self.next_endpoint++;
     client->core_start = self.core_starts;
     struct c7x_setup_message message = {.op = C7X_SETUP_ENDPOINT, .endpoint = client->endpoint};
-    struct c7x_setup_message later = {.op = request->op};
     ask_core(client, &message, sockets[1], &later, sockets[0]);
     close(sockets[1]);
+}
+
+static void handle_hello(struct client *client, const struct c7x_setup_message *request)
+{
+    if (request->size != C7X_SETUP_VERSION || client->endpoint != 0)
+        answer_status(client, request->op, C7X_VERSION);
+    else
+        greet(client);
 }
 
 static void handle_attach(struct client *client, const struct c7x_setup_message *request)
