@@ -78,8 +78,7 @@ def _lower(module, plain):
         fused = relax.transform.FuseOps()(module)
         nodes = _nodes_of_calls(module, fused)
         module = relax.transform.FuseTIR()(fused)
-        if not plain:
-            module = schedule.apply(module, notes)
+        module = schedule.apply(module, notes, plain)
         built = relax.build(module, target=target, exec_mode="bytecode")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.ro"

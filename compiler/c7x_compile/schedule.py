@@ -4,7 +4,8 @@
 Two forms. Where an output dimension is contiguous in every operand that varies with it, the
 reduction becomes a tile of accumulators: V lanes along that dimension times U rows along one that
 reuses operands, kept in a small local array, with the elementwise operators behind it applied as the
-tile is stored. Where only the reduction dimension is contiguous, partial results in W lanes.
+tile is stored. Where only the reduction dimension is contiguous, partial results in W lanes. Any other
+reduction, and every one in a plain build, only gets its initial value set in a loop of its own.
 """
 
 import tvm
@@ -23,24 +24,25 @@ _PARTIAL_MIN = 4
 _PARTIAL_MAX = 32
 
 
-def apply(module, notes):
-    """Schedules every kernel of the module; one that no form fits stays as it is, with a note when
-    it is expensive."""
+def apply(module, notes, plain=False):
+    """Schedules every kernel of the module. A reduction that TVM refuses to schedule stays as it is,
+    with a note for the user. plain: initial values only."""
     for variable, function in list(module.functions.items()):
         if isinstance(function, tirx.PrimFunc):
-            module[variable] = _schedule_function(variable.name_hint, function, notes)
+            module[variable] = _schedule_function(variable.name_hint, function, notes, plain)
     return module
 
 
-def _schedule_function(name, function, notes):
+def _schedule_function(name, function, notes, plain):
     named = function.with_attr("global_symbol", "main")
     sch = Schedule(tvm.IRModule({"main": named}))
-    _inline_copies(sch)
+    if not plain:
+        _inline_copies(sch)
     for block_name in [sch.get(b).name_hint for b in _blocks(sch) if _is_reduction(sch.get(b))]:
         trial = sch.copy()
         try:
-            if _schedule_reduction(trial, trial.get_sblock(block_name)):
-                sch = trial
+            _schedule_reduction(trial, trial.get_sblock(block_name), plain)
+            sch = trial
         except Exception as error:  # TVM refuses a step: this kernel keeps its plain loops.
             reason = str(error).strip().splitlines()
             notes.append(f"{name}: {block_name} not scheduled: {reason[-1] if reason else error}")
@@ -125,16 +127,24 @@ def _is_reduction(statement):
     return any(int(i.iter_type) == _REDUCTION for i in statement.iter_vars)
 
 
-def _schedule_reduction(sch, block):
-    """Applies the form that fits; False when none does."""
+def _schedule_reduction(sch, block, plain):
+    """Applies the form that fits."""
     reduction = _Reduction(sch, block)
-    if not reduction.regular or reduction.work < _WORK_MIN:
-        return False
+    if not reduction.regular:
+        return
     wide = [k for k in reduction.axes(_SPATIAL) if reduction.extents[k] > 1]
-    if wide and reduction.contiguous(wide[-1]):
+    if plain or reduction.work < _WORK_MIN:
+        _separate_initial_value(sch, reduction)
+    elif wide and reduction.contiguous(wide[-1]):
         _tile(sch, reduction, wide)
-        return True
-    return _partial(sch, reduction)
+    elif not _partial(sch, reduction):
+        _separate_initial_value(sch, reduction)
+
+
+def _separate_initial_value(sch, reduction):
+    axes = reduction.axes(_REDUCTION)
+    if axes == list(range(axes[0], len(reduction.loops))):
+        sch.decompose_reduction(reduction.block, reduction.loops[axes[0]])
 
 
 def _tile(sch, reduction, wide):
