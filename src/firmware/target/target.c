@@ -20,9 +20,12 @@ static struct c7x_job *take_first(struct c7x_target *target)
 static void run_jobs(void *context)
 {
     struct c7x_target *target = context;
+    struct c7x_job *job = NULL;
     for (;;) {
         c7x_os_mutex_lock(&target->lock);
-        struct c7x_job *job = take_first(target);
+        target->jobs_done += job != NULL;
+        job = take_first(target);
+        target->is_running = job != NULL;
         bool stopping = target->stopping;
         c7x_os_mutex_unlock(&target->lock);
         if (job != NULL) {
@@ -89,4 +92,29 @@ enum c7x_status c7x_target_submit(struct c7x_target *target, struct c7x_job *job
 void c7x_target_submit_always(struct c7x_target *target, struct c7x_job *job)
 {
     (void)submit(target, job, UINT32_MAX);
+}
+
+bool c7x_target_remove(struct c7x_target *target, const struct c7x_job *job)
+{
+    struct c7x_job **place = &target->first;
+    c7x_os_mutex_lock(&target->lock);
+    while (*place != NULL && *place != job)
+        place = &(*place)->next;
+    bool found = *place != NULL;
+    if (found) {
+        *place = (*place)->next;
+        if (*place == NULL)
+            target->last = place;
+        target->queue_depth--;
+    }
+    c7x_os_mutex_unlock(&target->lock);
+    return found;
+}
+
+void c7x_target_get_state(struct c7x_target *target, struct c7x_target_state *out_state)
+{
+    c7x_os_mutex_lock(&target->lock);
+    *out_state =
+        (struct c7x_target_state){target->queue_depth, target->is_running, target->jobs_done};
+    c7x_os_mutex_unlock(&target->lock);
 }

@@ -30,12 +30,20 @@ struct c7x_target_config {
 struct c7x_target {
     struct c7x_target_config config;
     struct c7x_os_task task;
-    struct c7x_os_mutex lock; /* the queue and `stopping` */
+    struct c7x_os_mutex lock; /* all below but `ready` */
     struct c7x_os_event ready;
     struct c7x_job *first;
     struct c7x_job **last;
     uint32_t queue_depth;
+    uint64_t jobs_done;
+    bool is_running; /* a job */
     bool stopping;
+};
+
+struct c7x_target_state {
+    uint32_t queue_depth; /* jobs that wait */
+    bool is_running;
+    uint64_t jobs_done; /* since init */
 };
 
 /* Starts the target's task. `target` must not move until deinit. */
@@ -50,5 +58,11 @@ enum c7x_status c7x_target_submit(struct c7x_target *target, struct c7x_job *job
 /* Queues a job that must not be refused, such as the clean-up after a client: the bound does not
  * count it out. */
 void c7x_target_submit_always(struct c7x_target *target, struct c7x_job *job);
+/* Takes a job that still waits off the queue: true, and it belongs to the caller again. False: it
+ * runs, or has run. The pointer is compared only, so the job may be gone. Any task. */
+bool c7x_target_remove(struct c7x_target *target, const struct c7x_job *job);
+
+/* Any task. */
+void c7x_target_get_state(struct c7x_target *target, struct c7x_target_state *out_state);
 
 #endif
