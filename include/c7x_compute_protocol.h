@@ -101,6 +101,14 @@ static inline wire_u64 wire_u64_put(uint64_t value)
 #define C7X_WIRE_NAME_SIZE 32u       /* of a session, NUL included */
 #define C7X_WIRE_ERROR_TEXT_MAX 448u /* bytes of text in one ERROR_TEXT response */
 
+/* What one session may hold; the request that asks for more is answered with BUSY, and its text
+ * says who holds what. SESSION_OPEN tells the limits of the whole device. */
+#define C7X_WIRE_SESSIONS_MAX 256u
+#define C7X_WIRE_SESSION_MODULES_MAX 64u
+#define C7X_WIRE_SESSION_MODELS_MAX 64u
+#define C7X_WIRE_SESSION_WAITING_MAX 64u    /* requests; a queue takes more, for the others */
+#define C7X_WIRE_SESSION_ERROR_TEXTS_MAX 8u /* the oldest goes */
+
 /* INFER and INFER_LARGE flags: bits 15..0 repeat count (0 and 1: once). */
 #define C7X_WIRE_INFER_REPEAT_MASK 0x0000FFFFu
 #define C7X_WIRE_INFER_KV_RESIDENT 0x00010000u

@@ -25,6 +25,12 @@ const char *c7x_wire_type_name(uint32_t type)
     return message != NULL ? message->name : "UNKNOWN";
 }
 
+uint32_t c7x_wire_type_since(uint32_t type)
+{
+    const struct c7x_wire_message *message = c7x_wire_find_message(type);
+    return message != NULL ? message->since : 0;
+}
+
 void c7x_wire_peek(const uint8_t *bytes, uint32_t *out_type, uint32_t *out_seq, int32_t *out_status)
 {
     struct c7x_msg_hdr header;

@@ -191,5 +191,7 @@ void c7x_wire_encode_tensor(const struct c7x_wire_tensor *tensor, uint8_t *bytes
 
 /* Name of a message type ("DYN_LOAD"); "UNKNOWN" for others. */
 const char *c7x_wire_type_name(uint32_t type);
+/* The wire version that brought the message type; 0 for unknown ones. */
+uint32_t c7x_wire_type_since(uint32_t type);
 
 #endif

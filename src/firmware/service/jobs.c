@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "firmware/service/service_impl.h"
 
-#include "base/checked.h"
 #include "base/log.h"
 #include "firmware/tvm/model.h"
 
@@ -9,70 +8,40 @@
 
 #define STATION "service"
 
-/* What one request needs while it runs. The receiving role fills it in; the target's task runs and
- * frees it. */
-struct request_job {
-    struct c7x_job base;
-    struct c7x_session *session;
-    struct c7x_request request;
-    c7x_dsp_addr pins[2];      /* 0: none; given back when the job ends */
-    struct c7x_tensor *inputs; /* INFER; behind the job in its block */
-};
-
-static struct c7x_service *service_of(const struct request_job *job)
-{
-    return job->session->service;
-}
-
-static void unpin(struct c7x_service *service, c7x_dsp_addr address)
-{
-    if (address != 0)
-        service->config.memory->ops->unpin(service->config.memory, address);
-}
-
-static void free_job(struct request_job *job)
-{
-    struct c7x_service *service = service_of(job);
-    unpin(service, job->pins[0]);
-    unpin(service, job->pins[1]);
-    c7x_heap_free(service->config.heap, job);
-}
-
-/* ---- On the target ---- */
-
 static void unpin_staged(void *context, c7x_dsp_addr address)
 {
-    unpin(context, address);
+    c7x_service_unpin(context, address);
 }
 
 /* Staged bytes that will not stay must be copied: a kept module outlives them, a 3.0 client
  * overwrites them. */
-static bool must_copy(const struct request_job *job)
+static bool must_copy(const struct c7x_service_job *job)
 {
     return (job->request.body.load.flags & C7X_WIRE_LOAD_KEEP) != 0 ||
            job->session->version < C7X_WIRE_VERSION_3_1;
 }
 
-static uint32_t owner_of_load(const struct request_job *job)
+static uint32_t owner_of_load(const struct c7x_service_job *job)
 {
     return (job->request.body.load.flags & C7X_WIRE_LOAD_KEEP) != 0 ? C7X_MODULE_SESSION_DEVICE
                                                                     : job->session->number;
 }
 
 /* The staged bytes; the pin on them passes to whoever is told to release it. */
-static const uint8_t *take_staged(struct request_job *job)
+static const uint8_t *take_staged(struct c7x_service_job *job)
 {
     const struct c7x_wire_load *load = &job->request.body.load;
-    uint8_t *bytes = c7x_memory_pointer(service_of(job)->config.memory, load->address, load->size);
+    uint8_t *bytes =
+        c7x_memory_pointer(job->session->service->config.memory, load->address, load->size);
     c7x_os_cache_invalidate(bytes, load->size);
     job->pins[0] = 0;
     return bytes;
 }
 
-static enum c7x_status run_dyn_load(struct request_job *job, struct c7x_response *response,
+static enum c7x_status run_dyn_load(struct c7x_service_job *job, struct c7x_response *response,
                                     struct c7x_error *error)
 {
-    struct c7x_service *service = service_of(job);
+    struct c7x_service *service = job->session->service;
     struct c7x_module_load load = {
         .bytes = take_staged(job),
         .size = job->request.body.load.size,
@@ -96,7 +65,7 @@ static enum c7x_status run_dyn_load(struct request_job *job, struct c7x_response
     return C7X_OK;
 }
 
-static enum c7x_status run_model_load(struct request_job *job, struct c7x_response *response,
+static enum c7x_status run_model_load(struct c7x_service_job *job, struct c7x_response *response,
                                       struct c7x_error *error)
 {
     struct c7x_tvm_model_load load = {
@@ -106,7 +75,7 @@ static enum c7x_status run_model_load(struct request_job *job, struct c7x_respon
         .session = owner_of_load(job),
         .copy = must_copy(job),
         .release_bytes = unpin_staged,
-        .release_context = service_of(job),
+        .release_context = job->session->service,
     };
     return c7x_tvm_model_load(&load, &response->body.model_load.model_id,
                               &response->body.model_load.num_constants, error);
@@ -176,7 +145,7 @@ static void adopt_printf(struct c7x_session *session)
         return;
     c7x_printf_bind(&session->printf,
                     c7x_memory_pointer(service->config.memory, next.address, next.size), next.size);
-    unpin(service, session->printf_bound.address);
+    c7x_service_unpin(service, session->printf_bound.address);
     session->printf_bound = next;
 }
 
@@ -189,11 +158,11 @@ static void count(struct c7x_service *service, enum c7x_status status)
         service->jobs_failed++;
 }
 
-static enum c7x_status run_infer(struct request_job *job, struct c7x_response *response,
+static enum c7x_status run_infer(struct c7x_service_job *job, struct c7x_response *response,
                                  struct c7x_error *error)
 {
     const struct c7x_wire_infer *request = &job->request.body.infer;
-    struct c7x_service *service = service_of(job);
+    struct c7x_service *service = job->session->service;
     struct c7x_session *session = job->session;
     struct c7x_infer infer = {
         .inputs = job->inputs,
@@ -229,9 +198,9 @@ static enum c7x_status run_infer(struct request_job *job, struct c7x_response *r
     return status;
 }
 
-static enum c7x_status run_unload(struct request_job *job, struct c7x_error *error)
+static enum c7x_status run_unload(struct c7x_service_job *job, struct c7x_error *error)
 {
-    struct c7x_service *service = service_of(job);
+    struct c7x_service *service = job->session->service;
     uint32_t handle = job->request.body.handle;
     if (job->request.type == C7X_MSG_MODEL_UNLOAD)
         return c7x_tvm_model_unload(job->session->number, handle, error);
@@ -241,7 +210,7 @@ static enum c7x_status run_unload(struct request_job *job, struct c7x_error *err
     return C7X_OK;
 }
 
-static enum c7x_status run_request(struct request_job *job, struct c7x_response *response,
+static enum c7x_status run_request(struct c7x_service_job *job, struct c7x_response *response,
                                    struct c7x_error *error)
 {
     switch (job->request.type) {
@@ -257,134 +226,17 @@ static enum c7x_status run_request(struct request_job *job, struct c7x_response 
     }
 }
 
-static void run_job(struct c7x_job *base)
+void c7x_service_run_job(struct c7x_job *base)
 {
-    struct request_job *job = (struct request_job *)base;
-    struct c7x_service *service = service_of(job);
-    uint32_t endpoint = job->session->endpoint;
+    struct c7x_service_job *job = (struct c7x_service_job *)base;
     struct c7x_response response = {.type = job->request.type, .seq = job->request.seq};
     struct c7x_error error;
+    c7x_service_begin_job(job);
     c7x_error_clear(&error);
     if (run_request(job, &response, &error) != C7X_OK) {
         c7x_service_set_failure(job->session, &response, &error);
         if (response.type == C7X_MSG_INFER || response.type == C7X_MSG_INFER_LARGE)
             response.body.infer.result_required = error.required;
     }
-    free_job(job); /* before the reply: the client may detach its buffers at once */
-    c7x_service_send(service, endpoint, &response);
-}
-
-/* ---- In the receiving role ---- */
-
-static enum c7x_status pin(struct request_job *job, int index, const char *what,
-                           c7x_dsp_addr address, uint64_t size, struct c7x_error *error)
-{
-    struct c7x_memory *memory = service_of(job)->config.memory;
-    if (size == 0)
-        return C7X_OK;
-    if (!memory->ops->pin(memory, job->session->endpoint, address, size))
-        return c7x_error_set(error, C7X_ADDR, STATION,
-                             "%s 0x%llx + %llu is not in a buffer of this client", what,
-                             (unsigned long long)address, (unsigned long long)size);
-    job->pins[index] = address;
-    return C7X_OK;
-}
-
-/* One input: its data must lie in the request's input window. */
-static enum c7x_status place_input(const struct request_job *job, uint32_t index,
-                                   const struct c7x_wire_tensor *wire, struct c7x_error *error)
-{
-    const struct c7x_wire_infer *infer = &job->request.body.infer;
-    struct c7x_tensor *tensor = &job->inputs[index];
-    *tensor = (struct c7x_tensor){
-        .address = wire->data_addr,
-        .data_size = wire->data_size,
-        .ndim = wire->ndim,
-        .dtype_code = wire->dtype_code,
-        .dtype_bits = wire->dtype_bits,
-    };
-    memcpy(tensor->shape, wire->shape, sizeof tensor->shape);
-    if (wire->data_size == 0)
-        return C7X_OK;
-    if (!c7x_range_inside(wire->data_addr, wire->data_size, infer->input_dsp_addr,
-                          infer->input_size))
-        return c7x_error_set(
-            error, C7X_TENSOR, STATION, "input %u: 0x%llx + %llu is not in the input window", index,
-            (unsigned long long)wire->data_addr, (unsigned long long)wire->data_size);
-    tensor->data =
-        c7x_memory_pointer(service_of(job)->config.memory, wire->data_addr, wire->data_size);
-    c7x_os_cache_invalidate(tensor->data, wire->data_size);
-    return C7X_OK;
-}
-
-/* Descriptors in shared memory are copied once, and only the copies are looked at. */
-static enum c7x_status place_inputs(struct request_job *job, struct c7x_error *error)
-{
-    const struct c7x_wire_infer *infer = &job->request.body.infer;
-    const uint8_t *array = NULL;
-    if (infer->descs_addr != 0) {
-        uint64_t size = infer->num_inputs * sizeof(struct c7x_tensor_desc);
-        array = c7x_memory_pointer(service_of(job)->config.memory, infer->descs_addr, size);
-        c7x_os_cache_invalidate((void *)(uintptr_t)array, size);
-    }
-    for (uint32_t i = 0; i < infer->num_inputs; i++) {
-        struct c7x_wire_tensor wire;
-        if (array == NULL)
-            wire = infer->inputs[i];
-        else if (c7x_wire_decode_tensor(array + i * sizeof(struct c7x_tensor_desc), &wire) !=
-                 C7X_OK)
-            return c7x_error_set(error, C7X_TENSOR, STATION, "input %u: rank is not 0 to %d", i,
-                                 C7X_WIRE_RANK_MAX);
-        C7X_RETURN_IF_ERROR(place_input(job, i, &wire, error));
-    }
-    return C7X_OK;
-}
-
-static enum c7x_status prepare(struct request_job *job, struct c7x_error *error)
-{
-    const struct c7x_wire_load *load = &job->request.body.load;
-    const struct c7x_wire_infer *infer = &job->request.body.infer;
-    switch (job->request.type) {
-    case C7X_MSG_DYN_LOAD:
-    case C7X_MSG_MODEL_LOAD:
-        return pin(job, 0, "staged bytes", load->address, load->size, error);
-    case C7X_MSG_INFER:
-    case C7X_MSG_INFER_LARGE:
-        if ((infer->flags & C7X_WIRE_INFER_KV_RESIDENT) != 0)
-            return c7x_error_set(error, C7X_UNSUPPORTED, STATION,
-                                 "KV-resident inference is not supported");
-        C7X_RETURN_IF_ERROR(
-            pin(job, 0, "input window", infer->input_dsp_addr, infer->input_size, error));
-        C7X_RETURN_IF_ERROR(
-            pin(job, 1, "result window", infer->result_dsp_addr, infer->result_size, error));
-        return place_inputs(job, error);
-    default:
-        return C7X_OK;
-    }
-}
-
-enum c7x_status c7x_service_route(struct c7x_session *session, const struct c7x_request *request,
-                                  struct c7x_error *error)
-{
-    struct c7x_service *service = session->service;
-    bool infers = request->type == C7X_MSG_INFER || request->type == C7X_MSG_INFER_LARGE;
-    size_t size = sizeof(struct request_job) +
-                  (infers ? request->body.infer.num_inputs * sizeof(struct c7x_tensor) : 0);
-    struct request_job *job = c7x_heap_alloc(service->config.heap, C7X_HEAP_SERVICE, size, 0);
-    if (job == NULL)
-        return c7x_error_set_oom(error, STATION, c7x_heap_oom(service->config.heap, size),
-                                 "a request");
-    memset(job, 0, sizeof *job);
-    job->base.run = run_job;
-    job->session = session;
-    job->request = *request;
-    job->inputs = (struct c7x_tensor *)(job + 1);
-    enum c7x_status status = prepare(job, error);
-    if (status == C7X_OK && c7x_target_submit(service->config.target, &job->base) != C7X_OK)
-        status = c7x_error_set(error, C7X_BUSY, STATION, "%u requests already wait at target %s",
-                               service->config.target->config.queue_depth_max,
-                               service->config.target->config.name);
-    if (status != C7X_OK)
-        free_job(job);
-    return status;
+    c7x_service_end_job(job, &response);
 }

@@ -33,7 +33,7 @@ void c7x_session_keep_error(struct c7x_session *session, uint32_t seq,
     memcpy(text, error->text, size + 1);
     c7x_os_mutex_lock(&service->lock);
     struct c7x_session_error *slot =
-        &session->errors[session->next_error++ % C7X_SESSION_ERRORS_MAX];
+        &session->errors[session->next_error++ % C7X_WIRE_SESSION_ERROR_TEXTS_MAX];
     char *old = slot->text;
     slot->seq = seq;
     slot->text = text;

@@ -44,6 +44,17 @@ static void answer_status(struct c7x_service *service, struct c7x_response *resp
     response->body.status.jobs_failed = service->jobs_failed;
 }
 
+static void describe_device(const struct c7x_service *service, const struct c7x_session *session,
+                            struct c7x_response *response)
+{
+    response->body.session_open.generation = session->number;
+    response->body.session_open.wire_version = session->version;
+    response->body.session_open.cycle_hz = c7x_os_cycle_hz();
+    response->body.session_open.queue_depth = service->config.target->config.queue_depth_max;
+    response->body.session_open.modules_max = C7X_MODULE_COUNT_MAX;
+    response->body.session_open.models_max = C7X_TVM_MODEL_COUNT_MAX;
+}
+
 /* A second OPEN from one endpoint ends the session before it: addresses are reused, and a peer may
  * die unseen. */
 static enum c7x_status answer_session_open(struct c7x_service *service, uint32_t endpoint,
@@ -51,26 +62,21 @@ static enum c7x_status answer_session_open(struct c7x_service *service, uint32_t
                                            struct c7x_response *response, struct c7x_error *error)
 {
     struct c7x_session *session = c7x_session_find(service, endpoint);
-    uint32_t version = request->body.session_open.wire_version;
-    if (C7X_WIRE_VERSION_MAJOR(version) != C7X_WIRE_VERSION_MAJOR(C7X_WIRE_VERSION) ||
-        version < C7X_WIRE_VERSION_3_1)
+    struct c7x_session_client client = {.version = request->body.session_open.wire_version,
+                                        .process = request->body.session_open.process};
+    if (C7X_WIRE_VERSION_MAJOR(client.version) != C7X_WIRE_VERSION_MAJOR(C7X_WIRE_VERSION) ||
+        client.version < C7X_WIRE_VERSION_3_1)
         return c7x_error_set(error, C7X_UNSUPPORTED, STATION,
-                             "wire version 0x%06x; this device speaks 0x%06x", version,
+                             "wire version 0x%06x; this device speaks 0x%06x", client.version,
                              C7X_WIRE_VERSION);
     if (session != NULL)
-        c7x_session_end(session, false, 0);
-    if (version > C7X_WIRE_VERSION)
-        version = C7X_WIRE_VERSION;
-    C7X_RETURN_IF_ERROR(c7x_session_create(service, endpoint, version, &session, error));
-    session->process = request->body.session_open.process;
-    memcpy(session->name, request->body.session_open.name, sizeof session->name);
-    response->body.session_open.generation = session->number;
-    response->body.session_open.wire_version = version;
+        c7x_session_end(session, C7X_SESSION_REPLACED, 0);
+    if (client.version > C7X_WIRE_VERSION)
+        client.version = C7X_WIRE_VERSION;
+    memcpy(client.name, request->body.session_open.name, sizeof client.name);
+    C7X_RETURN_IF_ERROR(c7x_session_create(service, endpoint, &client, &session, error));
+    describe_device(service, session, response);
     response->body.session_open.nonce = request->body.session_open.nonce;
-    response->body.session_open.cycle_hz = c7x_os_cycle_hz();
-    response->body.session_open.queue_depth = service->config.target->config.queue_depth_max;
-    response->body.session_open.modules_max = C7X_MODULE_COUNT_MAX;
-    response->body.session_open.models_max = C7X_TVM_MODEL_COUNT_MAX;
     c7x_log(STATION, "session %u opened by process %u, %s", session->number, session->process,
             session->name);
     return C7X_OK;
@@ -84,7 +90,7 @@ static enum c7x_status answer_error_text(struct c7x_session *session,
     uint32_t offset = request->body.error_text.offset;
     enum c7x_status status = C7X_HANDLE;
     c7x_os_mutex_lock(&service->lock);
-    for (uint32_t i = 0; i < C7X_SESSION_ERRORS_MAX; i++) {
+    for (uint32_t i = 0; i < C7X_WIRE_SESSION_ERROR_TEXTS_MAX; i++) {
         const struct c7x_session_error *kept = &session->errors[i];
         if (kept->text == NULL || kept->seq != request->body.error_text.failed_seq)
             continue;
@@ -140,13 +146,15 @@ static enum c7x_status dispatch(struct c7x_service *service, struct c7x_session 
         return answer_session_open(service, endpoint, request, response, error);
     case C7X_MSG_SESSION_CLOSE:
         *out_answered = false;
-        c7x_session_end(session, true, request->seq);
+        c7x_session_end(session, C7X_SESSION_CLOSED, request->seq);
         return C7X_OK;
     case C7X_MSG_ERROR_TEXT:
         return answer_error_text(session, request, response, error);
     case C7X_MSG_SET_PRINTF_BUF:
         return answer_printf_buf(session, request, error);
     case C7X_MSG_CANCEL:
+        return c7x_service_cancel(session, request->body.cancelled_seq,
+                                  &response->body.cancel_outcome, error);
     case C7X_MSG_LIST:
     case C7X_MSG_KV_BIND:
         return c7x_error_set(error, C7X_UNSUPPORTED, STATION, "%s is not supported yet",
@@ -171,6 +179,29 @@ static bool needs_no_session(uint32_t type)
     return type == C7X_MSG_PING || type == C7X_MSG_GET_STATUS || type == C7X_MSG_SESSION_OPEN;
 }
 
+/*
+ * Whose request it is. A client that begins without OPEN is one of version 3.0, and a message that
+ * its version has not is to it what any unknown type is.
+ */
+static enum c7x_status find_sender(struct c7x_service *service, uint32_t endpoint,
+                                   const struct c7x_request *request,
+                                   struct c7x_session **inout_session,
+                                   struct c7x_response *response, struct c7x_error *error)
+{
+    static const struct c7x_session_client old = {.version = C7X_WIRE_VERSION_3_0};
+    struct c7x_session *session = *inout_session;
+    if (needs_no_session(request->type))
+        return C7X_OK;
+    if (c7x_wire_type_since(request->type) > C7X_WIRE_VERSION_3_0 &&
+        (session == NULL || session->version < C7X_WIRE_VERSION_3_1)) {
+        response->header_only = true;
+        return c7x_error_set(error, C7X_INVALID, STATION, "%s needs a session that was opened",
+                             c7x_wire_type_name(request->type));
+    }
+    return session != NULL ? C7X_OK
+                           : c7x_session_create(service, endpoint, &old, inout_session, error);
+}
+
 static void handle_frame(struct c7x_service *service, uint32_t endpoint, const uint8_t *frame,
                          size_t size)
 {
@@ -185,13 +216,8 @@ static void handle_frame(struct c7x_service *service, uint32_t endpoint, const u
         &response.header_only, &error);
     response.type = request.type;
     response.seq = request.seq;
-    /* A client that begins without OPEN is one of version 3.0. */
-    if (status == C7X_OK && session == NULL && !needs_no_session(request.type))
-        status =
-            request.type == C7X_MSG_SESSION_CLOSE || request.type == C7X_MSG_ERROR_TEXT
-                ? c7x_error_set(&error, C7X_INVALID, STATION, "%s needs a session that was opened",
-                                c7x_wire_type_name(request.type))
-                : c7x_session_create(service, endpoint, C7X_WIRE_VERSION_3_0, &session, &error);
+    if (status == C7X_OK)
+        status = find_sender(service, endpoint, &request, &session, &response, &error);
     if (status == C7X_OK)
         status = dispatch(service, session, endpoint, &request, &response, &answered, &error);
     if (status != C7X_OK) {
@@ -213,13 +239,12 @@ void c7x_service_run(struct c7x_service *service)
         size_t size = 0;
         switch (link->ops->receive(link, &endpoint, frame, &size)) {
         case C7X_DEVICE_STOP:
-            while (service->sessions != NULL)
-                c7x_session_end(service->sessions, false, 0);
+            c7x_session_end_all(service);
             return;
         case C7X_DEVICE_GONE: {
             struct c7x_session *session = c7x_session_find(service, endpoint);
             if (session != NULL)
-                c7x_session_end(session, false, 0);
+                c7x_session_end(session, C7X_SESSION_REPLACED, 0);
             break;
         }
         case C7X_DEVICE_FRAME:

@@ -7,7 +7,8 @@
 #include "firmware/service/service.h"
 #include "wire/wire.h"
 
-#define C7X_SESSION_ERRORS_MAX 8u
+/* Room for c7x_session_describe(). */
+#define C7X_SESSION_DESCRIPTION_MAX 80u
 
 /* Why a request failed; kept until asked for, or pushed out by newer ones. */
 struct c7x_session_error {
@@ -23,32 +24,62 @@ struct c7x_printf_window {
     uint32_t size;
 };
 
+/* Who a client says it is. */
+struct c7x_session_client {
+    uint32_t version; /* of the wire that it speaks */
+    uint32_t process;
+    char name[C7X_WIRE_NAME_SIZE];
+};
+
+/*
+ * What one request needs while it waits and runs. The receiving role fills it in; the target's task
+ * runs it, and frees it when it has answered.
+ */
+struct c7x_service_job {
+    struct c7x_job base;
+    struct c7x_service_job *next; /* of the session; under the service's lock, like is_running */
+    struct c7x_session *session;
+    struct c7x_target *target;
+    bool is_running;
+    struct c7x_request request;
+    c7x_dsp_addr pins[2];      /* 0: none; given back when the job ends */
+    struct c7x_tensor *inputs; /* INFER; behind the job in its block */
+};
+
 /*
  * One client. Created by the receiving role; ended by it with a last job on the target, which frees
  * it, so that every job of a session runs while the session is there.
  */
 struct c7x_session {
     struct c7x_service *service;
-    struct c7x_session *next;
+    struct c7x_session *next;     /* under the service's lock, as far as `errors` */
+    bool is_ending;               /* its last job is queued: no frame finds it any more */
+    bool is_silent;               /* its endpoint has gone or begun anew: nothing is sent */
+    struct c7x_service_job *jobs; /* oldest first; from being queued until answered */
+    uint32_t waiting_count;       /* of them, those that wait */
+    /* The next inference takes it over. */
+    struct c7x_printf_window printf_next;
+    uint32_t next_error;
+    struct c7x_session_error errors[C7X_WIRE_SESSION_ERROR_TEXTS_MAX];
+    /* Never changed after creation. */
     uint32_t endpoint;
-    uint32_t number;  /* unique, never 0: owner of modules and models; on the wire: generation */
-    uint32_t version; /* of the wire that this client speaks */
+    uint32_t number; /* unique, never 0: owner of modules and models; on the wire: generation */
+    uint32_t version;
     uint32_t process;
     char name[C7X_WIRE_NAME_SIZE];
     struct c7x_printf printf; /* used by jobs alone */
     struct c7x_printf_window printf_bound;
-    /* Under the service's lock; the next inference takes it over. */
-    struct c7x_printf_window printf_next;
-    struct c7x_session_error errors[C7X_SESSION_ERRORS_MAX];
-    uint32_t next_error;
 };
 
 struct c7x_service {
     struct c7x_service_config config;
-    struct c7x_session *sessions; /* used by the receiving role alone */
-    uint32_t next_session;
+    uint32_t next_session; /* used by the receiving role alone */
     int64_t start_ns;
-    struct c7x_os_mutex lock; /* errors and printf_next of all sessions */
+    /* The sessions and what they say is under it. Taken before the locks of target, module table,
+     * heap and transport. */
+    struct c7x_os_mutex lock;
+    struct c7x_session *sessions; /* newest first; those that end too */
+    uint32_t session_count;
     _Atomic uint32_t jobs_completed;
     _Atomic uint32_t jobs_failed;
     uint32_t short_frames; /* received with less than a header; they get no reply */
@@ -58,15 +89,34 @@ struct c7x_service {
 
 /* The open session of the endpoint, or NULL. */
 struct c7x_session *c7x_session_find(struct c7x_service *service, uint32_t endpoint);
-/* A new session for an endpoint that has none. C7X_NOMEM. */
-enum c7x_status c7x_session_create(struct c7x_service *service, uint32_t endpoint, uint32_t version,
+/* A new session for an endpoint that has none. C7X_NOMEM; C7X_BUSY: there are
+ * C7X_WIRE_SESSIONS_MAX. */
+enum c7x_status c7x_session_create(struct c7x_service *service, uint32_t endpoint,
+                                   const struct c7x_session_client *client,
                                    struct c7x_session **out_session,
                                    struct c7x_error *error) C7X_NODISCARD;
+
+enum c7x_session_end_reason {
+    C7X_SESSION_CLOSED,   /* asked for: answered when all is freed */
+    C7X_SESSION_REPLACED, /* its endpoint begins anew, or has gone: nothing more is sent */
+};
 /*
- * Takes the session off the list and queues the job that unloads what it holds and frees it.
- * `reply_seq` is the SESSION_CLOSE to answer after that, when `reply` is set.
+ * Drops what waits, and queues the job that unloads what the session holds and frees it. Only what
+ * runs now ends by itself. `close_seq` is the request to answer when it was asked for.
  */
-void c7x_session_end(struct c7x_session *session, bool reply, uint32_t reply_seq);
+void c7x_session_end(struct c7x_session *session, enum c7x_session_end_reason reason,
+                     uint32_t close_seq);
+void c7x_session_end_all(struct c7x_service *service);
+
+/* ---- session.c: any task, with the service locked ---- */
+
+/* For people: "session 3 (camera, process 4711)". */
+void c7x_session_describe(const struct c7x_session *session,
+                          char text[C7X_SESSION_DESCRIPTION_MAX]);
+/* Appends the sessions that hold most of what `count` counts. */
+void c7x_session_append_holders(struct c7x_service *service,
+                                uint32_t (*count)(const struct c7x_session *session),
+                                struct c7x_error *error);
 
 /* ---- reply.c: any task ---- */
 
@@ -83,10 +133,29 @@ void c7x_service_send(struct c7x_service *service, uint32_t endpoint,
 void c7x_service_set_failure(struct c7x_session *session, struct c7x_response *response,
                              const struct c7x_error *error);
 
-/* ---- jobs.c: receiving role; what they queue runs on the target ---- */
+/* ---- route.c: receiving role ---- */
 
 /* Pins what the request names and queues its job. On failure nothing is pinned or queued. */
 enum c7x_status c7x_service_route(struct c7x_session *session, const struct c7x_request *request,
                                   struct c7x_error *error) C7X_NODISCARD;
+/* Takes a waiting request back and answers it with C7X_CANCELLED. C7X_HANDLE: it neither waits nor
+ * runs. */
+enum c7x_status c7x_service_cancel(struct c7x_session *session, uint32_t seq, uint32_t *out_outcome,
+                                   struct c7x_error *error) C7X_NODISCARD;
+/* Takes back all that waits, without answers. */
+void c7x_service_drop_waiting(struct c7x_session *session);
+
+/* ---- route.c: any task ---- */
+
+/* Address 0 is legal: no pin. */
+void c7x_service_unpin(struct c7x_service *service, c7x_dsp_addr address);
+/* The job runs now. */
+void c7x_service_begin_job(struct c7x_service_job *job);
+/* Answers the job, unless its session is silent, and frees it. */
+void c7x_service_end_job(struct c7x_service_job *job, const struct c7x_response *response);
+
+/* ---- jobs.c: on a target ---- */
+
+void c7x_service_run_job(struct c7x_job *base);
 
 #endif

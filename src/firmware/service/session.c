@@ -4,9 +4,11 @@
 #include "base/log.h"
 #include "firmware/tvm/model.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define STATION "service"
+#define HOLDERS_NAMED_MAX 4u
 
 /* The last job of a session. */
 struct end_job {
@@ -16,25 +18,91 @@ struct end_job {
     uint32_t reply_seq;
 };
 
+/* A session and its last job in one block, so that ending one needs no memory. */
+struct session_block {
+    struct c7x_session session;
+    struct end_job end;
+};
+
 struct c7x_session *c7x_session_find(struct c7x_service *service, uint32_t endpoint)
 {
+    c7x_os_mutex_lock(&service->lock);
     struct c7x_session *session = service->sessions;
-    while (session != NULL && session->endpoint != endpoint)
+    while (session != NULL && (session->endpoint != endpoint || session->is_ending))
         session = session->next;
+    c7x_os_mutex_unlock(&service->lock);
     return session;
 }
+
+/* ---- For people ---- */
+
+void c7x_session_describe(const struct c7x_session *session, char text[C7X_SESSION_DESCRIPTION_MAX])
+{
+    if (session->version < C7X_WIRE_VERSION_3_1)
+        (void)snprintf(text, C7X_SESSION_DESCRIPTION_MAX,
+                       "session %u (a client of version 3.0 at endpoint %u)", session->number,
+                       session->endpoint);
+    else
+        (void)snprintf(text, C7X_SESSION_DESCRIPTION_MAX, "session %u (%s, process %u)",
+                       session->number, session->name, session->process);
+}
+
+/* The session that holds most below `bound`, which is that of the one named before; sessions of one
+ * count are told apart by their place in the list. */
+static const struct c7x_session *next_holder(const struct c7x_service *service,
+                                             uint32_t (*count)(const struct c7x_session *session),
+                                             const struct c7x_session *before)
+{
+    const struct c7x_session *best = NULL;
+    bool is_behind = before == NULL;
+    for (const struct c7x_session *session = service->sessions; session != NULL;
+         session = session->next) {
+        bool is_candidate = before == NULL || count(session) < count(before) ||
+                            (is_behind && count(session) == count(before));
+        if (is_candidate && count(session) != 0 && (best == NULL || count(session) > count(best)))
+            best = session;
+        is_behind = is_behind || session == before;
+    }
+    return best;
+}
+
+void c7x_session_append_holders(struct c7x_service *service,
+                                uint32_t (*count)(const struct c7x_session *session),
+                                struct c7x_error *error)
+{
+    const struct c7x_session *session = next_holder(service, count, NULL);
+    char who[C7X_SESSION_DESCRIPTION_MAX];
+    for (uint32_t i = 0; session != NULL && i < HOLDERS_NAMED_MAX; i++) {
+        c7x_session_describe(session, who);
+        c7x_error_append(error, "%s %s: %u", i == 0 ? "" : ",", who, count(session));
+        session = next_holder(service, count, session);
+    }
+    if (session != NULL)
+        c7x_error_append(error, " and others");
+}
+
+/* ---- End ---- */
 
 static void free_session(struct c7x_session *session)
 {
     struct c7x_service *service = session->service;
-    struct c7x_memory *memory = service->config.memory;
-    if (session->printf_bound.address != 0)
-        memory->ops->unpin(memory, session->printf_bound.address);
-    if (session->printf_next.address != 0)
-        memory->ops->unpin(memory, session->printf_next.address);
-    for (uint32_t i = 0; i < C7X_SESSION_ERRORS_MAX; i++)
+    c7x_service_unpin(service, session->printf_bound.address);
+    c7x_service_unpin(service, session->printf_next.address);
+    for (uint32_t i = 0; i < C7X_WIRE_SESSION_ERROR_TEXTS_MAX; i++)
         c7x_heap_free(service->config.heap, session->errors[i].text);
     c7x_heap_free(service->config.heap, session);
+}
+
+static void unlink_session(struct c7x_session *session)
+{
+    struct c7x_service *service = session->service;
+    struct c7x_session **place = &service->sessions;
+    c7x_os_mutex_lock(&service->lock);
+    while (*place != session)
+        place = &(*place)->next;
+    *place = session->next;
+    service->session_count--;
+    c7x_os_mutex_unlock(&service->lock);
 }
 
 static void run_end(struct c7x_job *base)
@@ -48,21 +116,70 @@ static void run_end(struct c7x_job *base)
     c7x_module_unload_session(service->config.modules, session->number);
     c7x_tvm_model_unload_session(session->number);
     c7x_log(STATION, "session %u ended", session->number);
+    unlink_session(session);
     free_session(session); /* the job goes with it */
     if (reply)
         c7x_service_send(service, endpoint, &response);
 }
 
-/* A session and its last job in one block, so that ending one needs no memory. */
-struct session_block {
-    struct c7x_session session;
-    struct end_job end;
-};
+void c7x_session_end(struct c7x_session *session, enum c7x_session_end_reason reason,
+                     uint32_t close_seq)
+{
+    struct c7x_service *service = session->service;
+    struct session_block *block = (struct session_block *)session;
+    c7x_service_drop_waiting(session);
+    c7x_os_mutex_lock(&service->lock);
+    session->is_ending = true;
+    session->is_silent = reason != C7X_SESSION_CLOSED;
+    c7x_os_mutex_unlock(&service->lock);
+    block->end.reply = reason == C7X_SESSION_CLOSED;
+    block->end.reply_seq = close_seq;
+    c7x_target_submit_always(service->config.target, &block->end.base);
+}
 
-enum c7x_status c7x_session_create(struct c7x_service *service, uint32_t endpoint, uint32_t version,
+void c7x_session_end_all(struct c7x_service *service)
+{
+    struct c7x_session *session;
+    do {
+        c7x_os_mutex_lock(&service->lock);
+        session = service->sessions;
+        while (session != NULL && session->is_ending)
+            session = session->next;
+        c7x_os_mutex_unlock(&service->lock);
+        if (session != NULL)
+            c7x_session_end(session, C7X_SESSION_REPLACED, 0);
+    } while (session != NULL);
+}
+
+/* ---- Begin ---- */
+
+static enum c7x_status check_room(struct c7x_service *service, struct c7x_error *error)
+{
+    c7x_os_mutex_lock(&service->lock);
+    bool is_full = service->session_count >= C7X_WIRE_SESSIONS_MAX;
+    c7x_os_mutex_unlock(&service->lock);
+    return is_full ? c7x_error_set(error, C7X_BUSY, STATION,
+                                   "%u sessions are open, the most that this device takes",
+                                   C7X_WIRE_SESSIONS_MAX)
+                   : C7X_OK;
+}
+
+static void link_session(struct c7x_session *session)
+{
+    struct c7x_service *service = session->service;
+    c7x_os_mutex_lock(&service->lock);
+    session->next = service->sessions;
+    service->sessions = session;
+    service->session_count++;
+    c7x_os_mutex_unlock(&service->lock);
+}
+
+enum c7x_status c7x_session_create(struct c7x_service *service, uint32_t endpoint,
+                                   const struct c7x_session_client *client,
                                    struct c7x_session **out_session, struct c7x_error *error)
 {
     struct c7x_heap *heap = service->config.heap;
+    C7X_RETURN_IF_ERROR(check_room(service, error));
     struct session_block *block = c7x_heap_alloc(heap, C7X_HEAP_SERVICE, sizeof *block, 0);
     if (block == NULL)
         return c7x_error_set_oom(error, STATION, c7x_heap_oom(heap, sizeof *block), "a session");
@@ -71,26 +188,13 @@ enum c7x_status c7x_session_create(struct c7x_service *service, uint32_t endpoin
     struct c7x_session *session = &block->session;
     session->service = service;
     session->endpoint = endpoint;
-    session->version = version;
+    session->version = client->version;
+    session->process = client->process;
+    memcpy(session->name, client->name, sizeof session->name);
     session->number = service->next_session++;
     if (service->next_session == 0)
         service->next_session = 1;
-    session->next = service->sessions;
-    service->sessions = session;
+    link_session(session);
     *out_session = session;
     return C7X_OK;
-}
-
-void c7x_session_end(struct c7x_session *session, bool reply, uint32_t reply_seq)
-{
-    struct c7x_service *service = session->service;
-    struct session_block *block = (struct session_block *)session;
-    for (struct c7x_session **place = &service->sessions; *place != NULL; place = &(*place)->next)
-        if (*place == session) {
-            *place = session->next;
-            break;
-        }
-    block->end.reply = reply;
-    block->end.reply_seq = reply_seq;
-    c7x_target_submit_always(service->config.target, &block->end.base);
 }

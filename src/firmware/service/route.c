@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a decoded request to a job in a target's queue, and back out of it. A job stands in its
+ * session's list from the moment it is queued until its answer has been sent; both happen under the
+ * service's lock, so that whoever looks there knows what is still to be answered.
+ */
+#include "firmware/service/service_impl.h"
+
+#include "base/checked.h"
+
+#include <string.h>
+
+#define STATION "service"
+
+/* ---- The life of a job ---- */
+
+void c7x_service_unpin(struct c7x_service *service, c7x_dsp_addr address)
+{
+    if (address != 0)
+        service->config.memory->ops->unpin(service->config.memory, address);
+}
+
+static void release_pins(struct c7x_service_job *job)
+{
+    for (size_t i = 0; i < C7X_ARRAY_COUNT(job->pins); i++)
+        c7x_service_unpin(job->session->service, job->pins[i]);
+}
+
+static void free_job(struct c7x_service_job *job)
+{
+    release_pins(job);
+    c7x_heap_free(job->session->service->config.heap, job);
+}
+
+/* Call with the service locked. */
+static void unlink_job(struct c7x_service_job *job)
+{
+    struct c7x_service_job **place = &job->session->jobs;
+    while (*place != job)
+        place = &(*place)->next;
+    *place = job->next;
+}
+
+void c7x_service_begin_job(struct c7x_service_job *job)
+{
+    c7x_os_mutex_lock(&job->session->service->lock);
+    job->is_running = true;
+    job->session->waiting_count--;
+    c7x_os_mutex_unlock(&job->session->service->lock);
+}
+
+void c7x_service_end_job(struct c7x_service_job *job, const struct c7x_response *response)
+{
+    struct c7x_session *session = job->session;
+    struct c7x_service *service = session->service;
+    release_pins(job); /* before the reply: the client may detach its buffers at once */
+    c7x_os_mutex_lock(&service->lock);
+    unlink_job(job);
+    c7x_heap_free(service->config.heap, job);
+    if (!session->is_silent)
+        c7x_service_send(service, session->endpoint, response);
+    c7x_os_mutex_unlock(&service->lock);
+}
+
+/* Takes the job out of the queue if it still waits there. Call with the service locked. */
+static bool take_back(struct c7x_service_job *job)
+{
+    if (job->is_running || !c7x_target_remove(job->target, &job->base))
+        return false;
+    job->session->waiting_count--;
+    unlink_job(job);
+    return true;
+}
+
+void c7x_service_drop_waiting(struct c7x_session *session)
+{
+    struct c7x_service *service = session->service;
+    struct c7x_service_job *dropped = NULL;
+    c7x_os_mutex_lock(&service->lock);
+    for (struct c7x_service_job *job = session->jobs, *next; job != NULL; job = next) {
+        next = job->next;
+        if (!take_back(job))
+            continue;
+        job->next = dropped;
+        dropped = job;
+    }
+    c7x_os_mutex_unlock(&service->lock);
+    while (dropped != NULL) {
+        struct c7x_service_job *job = dropped;
+        dropped = job->next;
+        free_job(job);
+    }
+}
+
+/* ---- CANCEL ---- */
+
+static void answer_cancelled(struct c7x_service_job *job)
+{
+    struct c7x_response response = {.type = job->request.type, .seq = job->request.seq};
+    struct c7x_error error;
+    c7x_error_clear(&error);
+    (void)c7x_error_set(&error, C7X_CANCELLED, STATION, "cancelled before it ran");
+    c7x_service_set_failure(job->session, &response, &error);
+    c7x_service_send(job->session->service, job->session->endpoint, &response);
+}
+
+enum c7x_status c7x_service_cancel(struct c7x_session *session, uint32_t seq, uint32_t *out_outcome,
+                                   struct c7x_error *error)
+{
+    struct c7x_service *service = session->service;
+    c7x_os_mutex_lock(&service->lock);
+    struct c7x_service_job *job = session->jobs;
+    while (job != NULL && job->request.seq != seq)
+        job = job->next;
+    bool found = job != NULL;
+    bool removed = found && take_back(job);
+    c7x_os_mutex_unlock(&service->lock);
+    if (!found)
+        return c7x_error_set(error, C7X_HANDLE, STATION,
+                             "no request %u waits or runs in this session", seq);
+    if (removed) {
+        release_pins(job);
+        memset(job->pins, 0, sizeof job->pins);
+        answer_cancelled(job);
+        free_job(job);
+    }
+    *out_outcome = removed ? C7X_WIRE_CANCEL_REMOVED : C7X_WIRE_CANCEL_RUNNING;
+    return C7X_OK;
+}
+
+/* ---- Routing ---- */
+
+static enum c7x_status pin(struct c7x_service_job *job, int index, const char *what,
+                           c7x_dsp_addr address, uint64_t size, struct c7x_error *error)
+{
+    struct c7x_memory *memory = job->session->service->config.memory;
+    if (size == 0)
+        return C7X_OK;
+    if (!memory->ops->pin(memory, job->session->endpoint, address, size))
+        return c7x_error_set(error, C7X_ADDR, STATION,
+                             "%s 0x%llx + %llu is not in a buffer of this client", what,
+                             (unsigned long long)address, (unsigned long long)size);
+    job->pins[index] = address;
+    return C7X_OK;
+}
+
+/* One input: its data must lie in the request's input window. */
+static enum c7x_status place_input(const struct c7x_service_job *job, uint32_t index,
+                                   const struct c7x_wire_tensor *wire, struct c7x_error *error)
+{
+    const struct c7x_wire_infer *infer = &job->request.body.infer;
+    struct c7x_tensor *tensor = &job->inputs[index];
+    *tensor = (struct c7x_tensor){
+        .address = wire->data_addr,
+        .data_size = wire->data_size,
+        .ndim = wire->ndim,
+        .dtype_code = wire->dtype_code,
+        .dtype_bits = wire->dtype_bits,
+    };
+    memcpy(tensor->shape, wire->shape, sizeof tensor->shape);
+    if (wire->data_size == 0)
+        return C7X_OK;
+    if (!c7x_range_inside(wire->data_addr, wire->data_size, infer->input_dsp_addr,
+                          infer->input_size))
+        return c7x_error_set(
+            error, C7X_TENSOR, STATION, "input %u: 0x%llx + %llu is not in the input window", index,
+            (unsigned long long)wire->data_addr, (unsigned long long)wire->data_size);
+    tensor->data =
+        c7x_memory_pointer(job->session->service->config.memory, wire->data_addr, wire->data_size);
+    c7x_os_cache_invalidate(tensor->data, wire->data_size);
+    return C7X_OK;
+}
+
+/* Descriptors in shared memory are copied once, and only the copies are looked at. */
+static enum c7x_status place_inputs(struct c7x_service_job *job, struct c7x_error *error)
+{
+    const struct c7x_wire_infer *infer = &job->request.body.infer;
+    const uint8_t *array = NULL;
+    if (infer->descs_addr != 0) {
+        uint64_t size = infer->num_inputs * sizeof(struct c7x_tensor_desc);
+        array = c7x_memory_pointer(job->session->service->config.memory, infer->descs_addr, size);
+        c7x_os_cache_invalidate((void *)(uintptr_t)array, size);
+    }
+    for (uint32_t i = 0; i < infer->num_inputs; i++) {
+        struct c7x_wire_tensor wire;
+        if (array == NULL)
+            wire = infer->inputs[i];
+        else if (c7x_wire_decode_tensor(array + i * sizeof(struct c7x_tensor_desc), &wire) !=
+                 C7X_OK)
+            return c7x_error_set(error, C7X_TENSOR, STATION, "input %u: rank is not 0 to %d", i,
+                                 C7X_WIRE_RANK_MAX);
+        C7X_RETURN_IF_ERROR(place_input(job, i, &wire, error));
+    }
+    return C7X_OK;
+}
+
+static enum c7x_status prepare(struct c7x_service_job *job, struct c7x_error *error)
+{
+    const struct c7x_wire_load *load = &job->request.body.load;
+    const struct c7x_wire_infer *infer = &job->request.body.infer;
+    switch (job->request.type) {
+    case C7X_MSG_DYN_LOAD:
+    case C7X_MSG_MODEL_LOAD:
+        return pin(job, 0, "staged bytes", load->address, load->size, error);
+    case C7X_MSG_INFER:
+    case C7X_MSG_INFER_LARGE:
+        if ((infer->flags & C7X_WIRE_INFER_KV_RESIDENT) != 0)
+            return c7x_error_set(error, C7X_UNSUPPORTED, STATION,
+                                 "KV-resident inference is not supported");
+        C7X_RETURN_IF_ERROR(
+            pin(job, 0, "input window", infer->input_dsp_addr, infer->input_size, error));
+        C7X_RETURN_IF_ERROR(
+            pin(job, 1, "result window", infer->result_dsp_addr, infer->result_size, error));
+        return place_inputs(job, error);
+    default:
+        return C7X_OK;
+    }
+}
+
+/* NULL when out of memory. */
+static struct c7x_service_job *
+create_job(struct c7x_session *session, const struct c7x_request *request, struct c7x_error *error)
+{
+    struct c7x_heap *heap = session->service->config.heap;
+    bool infers = request->type == C7X_MSG_INFER || request->type == C7X_MSG_INFER_LARGE;
+    size_t size = sizeof(struct c7x_service_job) +
+                  (infers ? request->body.infer.num_inputs * sizeof(struct c7x_tensor) : 0);
+    struct c7x_service_job *job = c7x_heap_alloc(heap, C7X_HEAP_SERVICE, size, 0);
+    if (job == NULL) {
+        (void)c7x_error_set_oom(error, STATION, c7x_heap_oom(heap, size), "a request");
+        return NULL;
+    }
+    memset(job, 0, sizeof *job);
+    job->base.run = c7x_service_run_job;
+    job->session = session;
+    job->target = session->service->config.target;
+    job->request = *request;
+    job->inputs = (struct c7x_tensor *)(job + 1);
+    return job;
+}
+
+static uint32_t waiting_of(const struct c7x_session *session)
+{
+    return session->waiting_count;
+}
+
+/* One session may not fill the queue for all. Call with the service locked. */
+static enum c7x_status enqueue(struct c7x_service_job *job, struct c7x_error *error)
+{
+    struct c7x_session *session = job->session;
+    char who[C7X_SESSION_DESCRIPTION_MAX];
+    if (session->waiting_count == C7X_WIRE_SESSION_WAITING_MAX) {
+        c7x_session_describe(session, who);
+        return c7x_error_set(error, C7X_BUSY, STATION,
+                             "%u requests of %s wait already, the most that one session may have",
+                             C7X_WIRE_SESSION_WAITING_MAX, who);
+    }
+    if (c7x_target_submit(job->target, &job->base) != C7X_OK) {
+        (void)c7x_error_set(error, C7X_BUSY, STATION,
+                            "%u requests wait at target %s, the most it takes; held by",
+                            job->target->config.queue_depth_max, job->target->config.name);
+        c7x_session_append_holders(session->service, waiting_of, error);
+        return C7X_BUSY;
+    }
+    job->next = NULL;
+    struct c7x_service_job **place = &session->jobs;
+    while (*place != NULL)
+        place = &(*place)->next;
+    *place = job;
+    session->waiting_count++;
+    return C7X_OK;
+}
+
+enum c7x_status c7x_service_route(struct c7x_session *session, const struct c7x_request *request,
+                                  struct c7x_error *error)
+{
+    struct c7x_service_job *job = create_job(session, request, error);
+    if (job == NULL)
+        return C7X_NOMEM;
+    enum c7x_status status = prepare(job, error);
+    if (status == C7X_OK) {
+        c7x_os_mutex_lock(&session->service->lock);
+        status = enqueue(job, error);
+        c7x_os_mutex_unlock(&session->service->lock);
+    }
+    if (status != C7X_OK)
+        free_job(job);
+    return status;
+}
