@@ -84,7 +84,15 @@ def main():
         ours, theirs = measure(model, args.rounds)
         ratio, goal = ours / theirs, GOALS.get(model.name)
         met = None if goal is None else ratio <= goal
-        results.append({"name": model.name, "unit": "ratio", "ratio": round(ratio, 3), "goal": goal, "met": met})
+        results.append(
+            {
+                "name": model.name,
+                "unit": "ratio",
+                "ratio": round(ratio, 3),
+                "goal": goal,
+                "met": met,
+            }
+        )
         shown = "-" if goal is None else f"{goal:.1f}{'' if met else ' missed'}"
         print(f"{model.name:<16}{ours:>10.3f}{theirs:>16.3f}{ratio:>8.2f}{shown:>8}", flush=True)
     RESULTS.parent.mkdir(parents=True, exist_ok=True)

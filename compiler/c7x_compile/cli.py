@@ -28,7 +28,9 @@ def main(arguments=None):
 def _parser():
     parser = argparse.ArgumentParser(prog="c7x-compile", description=_DESCRIPTION)
     parser.add_argument("model", metavar="MODEL.onnx")
-    parser.add_argument("-o", "--output", metavar="FILE", help="the module to write, usually lib0.out")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="the module to write, usually lib0.out"
+    )
     parser.add_argument(
         "--target",
         default="native",
@@ -50,15 +52,25 @@ def _parser():
         metavar="NAME=VALUE",
         help="freeze a small input to a constant, for example sr=16000",
     )
-    parser.add_argument("--plain", action="store_true", help="TVM's own loops, without the schedule")
     parser.add_argument(
-        "--profile-layers", action="store_true", help="print the time of each operator after each call"
+        "--plain", action="store_true", help="TVM's own loops, without the schedule"
     )
-    parser.add_argument("--emit-c", metavar="DIR", help="also write the C, its data and the commands")
     parser.add_argument(
-        "--check", action="store_true", help="run the module on the emulator and compare with onnxruntime"
+        "--profile-layers",
+        action="store_true",
+        help="print the time of each operator after each call",
     )
-    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="random inputs for --check")
+    parser.add_argument(
+        "--emit-c", metavar="DIR", help="also write the C, its data and the commands"
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="run the module on the emulator and compare with onnxruntime",
+    )
+    parser.add_argument(
+        "--seeds", type=int, default=1, metavar="N", help="random inputs for --check"
+    )
     parser.add_argument(
         "--input",
         action="append",
@@ -122,8 +134,10 @@ def _check(result, args, input_files):
 
     error = check_module(result, Path(args.output), args.seeds, input_files)
     passed = error.worst <= error.limit
-    print(f"max error {error.worst:.2e} over {error.runs} run(s), limit {error.limit:.0e}: "
-          f"{'PASS' if passed else 'FAIL'}")
+    print(
+        f"max error {error.worst:.2e} over {error.runs} run(s), limit {error.limit:.0e}: "
+        f"{'PASS' if passed else 'FAIL'}"
+    )
     return 0 if passed else 1
 
 

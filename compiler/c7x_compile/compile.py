@@ -23,7 +23,8 @@ _DTYPE_CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
 @dataclass
 class Options:
     """shapes: input name -> tuple; constants: input name -> text of its frozen value; output: module
-    file or None; emit_c: folder or None; plain: unscheduled loops; profile: TVMPrintLayerProfile."""
+    file or None; emit_c: folder or None; plain: unscheduled loops; profile: TVMPrintLayerProfile.
+    """
 
     target: object
     output: Path = None
@@ -49,7 +50,9 @@ def compile_model(path, options, progress):
     Raises CompileError, or UnsupportedOperators with every operator that cannot be compiled.
     """
     with progress.stage("read and fold the model (onnxruntime)"):
-        specialised = onnx_model.specialise(onnx_model.load(path), options.shapes, options.constants)
+        specialised = onnx_model.specialise(
+            onnx_model.load(path), options.shapes, options.constants
+        )
         folded = onnx_model.fold(specialised)
         expected_shapes = onnx_model.check_folded(specialised, folded)
     with progress.stage("load TVM"):
@@ -171,7 +174,9 @@ def _tensor_info(value):
 
 def _info(name, dtype, shape):
     if len(shape) > _WIRE_RANK_MAX:
-        raise CompileError(f"tensor '{name}' has {len(shape)} dimensions; requests carry {_WIRE_RANK_MAX}")
+        raise CompileError(
+            f"tensor '{name}' has {len(shape)} dimensions; requests carry {_WIRE_RANK_MAX}"
+        )
     return TensorInfo(name, (_DTYPE_CODES[dtype.kind], dtype.itemsize * 8, 1), tuple(shape))
 
 

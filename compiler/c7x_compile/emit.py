@@ -170,7 +170,9 @@ class _Emitter:
     def run(self, banner):
         missing = find_unsupported(self._exe, self._kernels)
         if missing:
-            raise UnsupportedOperators([(name, "runtime function", "modules have none") for name in missing])
+            raise UnsupportedOperators(
+                [(name, "runtime function", "modules have none") for name in missing]
+            )
         functions = {f.name: f for f in self._exe.functions if f.kind == vmfile.KIND_VM}
         nested = [self._function(f) for name, f in functions.items() if name != "main"]
         main = self._function(functions["main"])
@@ -184,8 +186,6 @@ class _Emitter:
         """The C of one VM function's body, as a function of its own."""
         self._base = self._bases[function.name]
         self._locals = {"status"}
-        self._released_with = {}
-        self._function_now = function
         code = range(function.start, function.end)
         self._views = self._find_views(code)
         targets = set()
@@ -211,7 +211,9 @@ class _Emitter:
         head = [declarations[name] for name in declarations if name in self._locals]
         name = _identifier(function.name)
         return "\n".join(
-            [f"static int run_{name}(TVMFFIAny *constants, uint8_t *workspace, int32_t *result_register) {{"]
+            [
+                f"static int run_{name}(TVMFFIAny *constants, uint8_t *workspace, int32_t *result_register) {{"
+            ]
             + head
             + ["  (void)constants;", "  (void)workspace;"]
             + lines
@@ -263,11 +265,14 @@ class _Emitter:
     def _kernel_call(self, name, step):
         kernel = self._kernels[name]
         if len(step.args) != len(kernel.parameters):
-            raise CompileError(f"kernel {name} takes {len(kernel.parameters)} tensors, not {len(step.args)}")
+            raise CompileError(
+                f"kernel {name} takes {len(kernel.parameters)} tensors, not {len(step.args)}"
+            )
         self._needs.add("data_of")
         self._locals.add("section")
         arguments = [
-            f"({kind} *)data_of({self._value(arg)})" for (kind, _), arg in zip(kernel.parameters, step.args)
+            f"({kind} *)data_of({self._value(arg)})"
+            for (kind, _), arg in zip(kernel.parameters, step.args)
         ]
         if kernel.workspace_bytes:
             arguments.append("workspace")
@@ -303,7 +308,8 @@ class _Emitter:
     def _nested_call(self, name, step):
         base = self._bases[name]
         lines = [
-            f"  TVMDSPRegSetAny({base + index}, {self._value(arg)});" for index, arg in enumerate(step.args)
+            f"  TVMDSPRegSetAny({base + index}, {self._value(arg)});"
+            for index, arg in enumerate(step.args)
         ]
         lines += [
             "  {",
@@ -339,13 +345,17 @@ class _Emitter:
     def _constant(self, arg, type_index):
         constant = self._exe.constants[arg.value] if arg.kind == "constant" else None
         if constant is None or constant.type_index != type_index:
-            raise CompileError("the program computes a shape at run time; only static shapes compile")
+            raise CompileError(
+                "the program computes a shape at run time; only static shapes compile"
+            )
         return constant.value
 
     def _shape(self, shape):
         """Name of a static array that holds the shape."""
         if len(shape) > _RANK_MAX:
-            raise CompileError(f"a tensor has {len(shape)} dimensions; modules have at most {_RANK_MAX}")
+            raise CompileError(
+                f"a tensor has {len(shape)} dimensions; modules have at most {_RANK_MAX}"
+            )
         name = "shape_" + ("_".join(str(extent) for extent in shape) or "scalar")
         self._shapes[name] = tuple(shape) or (1,)
         return name
@@ -407,7 +417,9 @@ class _Emitter:
     def _make_tuple(self, step):
         count = len(step.args)
         if count > _ARRAY_SIZE_MAX:
-            raise CompileError(f"the model has {count} outputs; modules have at most {_ARRAY_SIZE_MAX}")
+            raise CompileError(
+                f"the model has {count} outputs; modules have at most {_ARRAY_SIZE_MAX}"
+            )
         self._needs.add("store_new")
         self._locals |= {"args", "result"}
         fills = [f"  args[{index}] = *{self._value(arg)};" for index, arg in enumerate(step.args)]
@@ -465,7 +477,9 @@ class _Emitter:
                 parts.append(text.rstrip())
         if self._profile:
             names = ",\n".join(f'    "{_c_string(text)}"' for text in self._operators)
-            parts.append(_PROFILE.replace("@COUNT@", str(len(self._operators))).replace("@NAMES@", names))
+            parts.append(
+                _PROFILE.replace("@COUNT@", str(len(self._operators))).replace("@NAMES@", names)
+            )
         kernels = [self._kernels[name].text for name in self._used]
         parts += [fastmath.definitions("".join(kernels)), *kernels, *nested, main_body]
         parts.append(self._entry(main, workspace))

@@ -116,7 +116,9 @@ def _converted_wrongly(node, attrs):
         return "training mode"
     if kind == "LayerNormalization" and any(node.output[1:]):
         return "outputs of mean and deviation"
-    if kind == "IsInf" and not (attrs.get("detect_positive", 1) and attrs.get("detect_negative", 1)):
+    if kind == "IsInf" and not (
+        attrs.get("detect_positive", 1) and attrs.get("detect_negative", 1)
+    ):
         return "infinities of one sign only"
     if kind == "ConvTranspose" and "output_shape" in attrs:
         return "output_shape"

@@ -21,7 +21,9 @@ _FUNCTION = re.compile(
     r"void\* result\) \{\n(.*?)^\}\n",
     re.MULTILINE | re.DOTALL,
 )
-_ENTRY = re.compile(r"^TVM_DLL int32_t __tvm_ffi_main\(void\* self,.*?^\}\n", re.MULTILINE | re.DOTALL)
+_ENTRY = re.compile(
+    r"^TVM_DLL int32_t __tvm_ffi_main\(void\* self,.*?^\}\n", re.MULTILINE | re.DOTALL
+)
 _ARGUMENT = re.compile(
     r"^  int32_t (\w+)_type_index(_\d+)? = \(\(\(TVMFFIAny\*\)args\)\[(\d+)\]\.type_index\);$"
 )
@@ -29,7 +31,9 @@ _DATA = re.compile(
     r"^  (\w+)\* (\w+) = \(\(\w+\*\)\(\(\w+\*\)\(\(\(DLTensor\*\)(\w+)\)\[0\]\.data\)\)\);$"
 )
 # Our data pointers have the offset added already.
-_OFFSET = re.compile(r"^  (int\d+_t) (\w+) = .*\(DLTensor\*\)\w+_handle(?:_\d+)?\)\[0\]\.byte_offset\).*;$")
+_OFFSET = re.compile(
+    r"^  (int\d+_t) (\w+) = .*\(DLTensor\*\)\w+_handle(?:_\d+)?\)\[0\]\.byte_offset\).*;$"
+)
 _ALLOCATION = re.compile(
     r"^( *)(\w+)\* (\w+) = \(\(\w+\*\)\(\(\w+\*\)TVMBackendAllocWorkspace\(1, dev_id, "
     r"\(uint64_t\)(\d+)ULL, \d+, \d+\)\)\);\n"
@@ -37,7 +41,8 @@ _ALLOCATION = re.compile(
     re.MULTILINE,
 )
 _FREE = re.compile(
-    r"^ *if \(TVMBackendFreeWorkspace\(1, dev_id, \w+\) != 0\) \{\n *return -1;\n *\}\n", re.MULTILINE
+    r"^ *if \(TVMBackendFreeWorkspace\(1, dev_id, \w+\) != 0\) \{\n *return -1;\n *\}\n",
+    re.MULTILINE,
 )
 _HALF = re.compile(r"\bhalf\b")
 _SPECIAL_FLOAT = re.compile(r"(?<![\w.])(inff|inf|nanf|nan)(?![\w(])")
@@ -78,7 +83,9 @@ def parse(source, exact_math=False):
     # A module of one kernel has a second function that only calls it.
     rest = _ENTRY.sub("", _FUNCTION.sub("", source))
     if re.search(r"^\w.*\{$", rest, re.MULTILINE):
-        raise CompileError("TVM printed a function of unknown form; apache-tvm must be the pinned one")
+        raise CompileError(
+            "TVM printed a function of unknown form; apache-tvm must be the pinned one"
+        )
     return kernels, rejected
 
 
@@ -168,7 +175,12 @@ class _Workspace:
         self.size = 0
 
     def place(self, match):
-        indent, kind, name, size = match.group(1), match.group(2), match.group(3), int(match.group(4))
+        indent, kind, name, size = (
+            match.group(1),
+            match.group(2),
+            match.group(3),
+            int(match.group(4)),
+        )
         if "_local" in name and size <= _STACK_TILE_MAX:
             return f"{indent}{kind} {name}[{size} / sizeof({kind})] C7X_ALIGNED(64);\n"
         offset = self.size

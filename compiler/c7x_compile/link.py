@@ -70,7 +70,9 @@ def include_folder():
 
 def gcc_version(target):
     """First line of the compiler's --version."""
-    result = subprocess.run([target.compiler, "--version"], capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [target.compiler, "--version"], capture_output=True, text=True, check=False
+    )
     return result.stdout.splitlines()[0] if result.stdout else target.compiler
 
 
@@ -80,16 +82,32 @@ def build(target, folder, output):
     folder = Path(folder)
     write_data_source(folder)
     include = f"-I{include_folder()}"
-    _run([target.compiler, *target.flags, *_COMPILE, include, "-c", "lib0.c", "-o", "lib0.o"], folder)
+    _run(
+        [target.compiler, *target.flags, *_COMPILE, include, "-c", "lib0.c", "-o", "lib0.o"], folder
+    )
     _run([target.compiler, "-c", "data.S", "-o", "data.o"], folder)
     script = f"-Wl,-T,{_HERE / 'data' / 'module.ld'}"
-    _run([target.compiler, *_LINK, script, "lib0.o", "data.o", "-lgcc", "-o", os.path.abspath(output)], folder)
+    _run(
+        [
+            target.compiler,
+            *_LINK,
+            script,
+            "lib0.o",
+            "data.o",
+            "-lgcc",
+            "-o",
+            os.path.abspath(output),
+        ],
+        folder,
+    )
     check(output)
 
 
 def write_data_source(folder):
     """Writes data.S, which turns the blobs of the folder into sections and symbols."""
-    sizes = {name: (Path(folder) / f"{name}.bin").stat().st_size for name in ("weights", "manifest")}
+    sizes = {
+        name: (Path(folder) / f"{name}.bin").stat().st_size for name in ("weights", "manifest")
+    }
     (Path(folder) / "data.S").write_text(
         _DATA.format(weights_size=sizes["weights"], manifest_size=sizes["manifest"])
     )
@@ -110,8 +128,12 @@ def _run(command, folder):
     except FileNotFoundError as error:
         raise CompileError(f"no {command[0]}") from error
     if result.returncode != 0:
-        errors = [line for line in result.stderr.splitlines() if "error" in line or "undefined" in line]
-        raise CompileError(f"{command[0]} failed: " + "; ".join(errors[:5] or result.stderr.splitlines()[:5]))
+        errors = [
+            line for line in result.stderr.splitlines() if "error" in line or "undefined" in line
+        ]
+        raise CompileError(
+            f"{command[0]} failed: " + "; ".join(errors[:5] or result.stderr.splitlines()[:5])
+        )
 
 
 def check(path):
@@ -119,7 +141,9 @@ def check(path):
     imports = set(_tool("nm", "-D", "--undefined-only", "--format=just-symbols", path))
     foreign = sorted(imports - allowed_imports())
     if foreign:
-        raise CompileError("the module would import what the firmware does not export: " + ", ".join(foreign))
+        raise CompileError(
+            "the module would import what the firmware does not export: " + ", ".join(foreign)
+        )
     dynamic = "\n".join(_tool("readelf", "-dW", path))
     for tag in ("NEEDED", "TEXTREL", "(RELR)", "(INIT_ARRAY)"):
         if tag in dynamic:
@@ -133,7 +157,9 @@ def check(path):
 
 
 def _tool(*command):
-    result = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, check=False
+    )
     if result.returncode != 0:
         raise CompileError(f"{command[0]} failed: {result.stderr.strip()}")
     return [line.strip() for line in result.stdout.splitlines() if line.strip()]

@@ -151,7 +151,9 @@ class _Lowering:
 
     def _constant(self, array):
         name = self._unique("constant")
-        self._graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name))
+        self._graph.initializer.append(
+            numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
+        )
         return name
 
     def _unique(self, kind):

@@ -57,7 +57,9 @@ def lower(module, plain=False):
         raise
     except Exception as error:
         lines = str(error).strip().splitlines()
-        raise CompileError(f"TVM cannot lower the model: {lines[-1] if lines else error!r}") from error
+        raise CompileError(
+            f"TVM cannot lower the model: {lines[-1] if lines else error!r}"
+        ) from error
 
 
 def _lower(module, plain):
@@ -65,7 +67,9 @@ def _lower(module, plain):
     notes = []
     target = tvm.target.Target("c")
     with _quiet(), target, tvm.transform.PassContext(opt_level=3, config=_PASS_CONFIG):
-        module = _run(module, relax.transform.DecomposeOpsForInference(), relax.transform.FoldConstant())
+        module = _run(
+            module, relax.transform.DecomposeOpsForInference(), relax.transform.FoldConstant()
+        )
         if not plain:
             module = _channels_last(module, notes)
         module = _ExactConstants(module).run()

@@ -75,8 +75,10 @@ def _freeze(model, value, text):
     dtype = numpy_dtype(value)
     try:
         if dtype == np.bool_:
-            scalars = [{"true": True, "1": True, "false": False, "0": False}[word.lower()]
-                       for word in text.split(",")]
+            scalars = [
+                {"true": True, "1": True, "false": False, "0": False}[word.lower()]
+                for word in text.split(",")
+            ]
         else:
             scalars = [float(word) if dtype.kind == "f" else int(word) for word in text.split(",")]
         shape = tuple(extent or 1 for extent in static_shape(value))
@@ -90,7 +92,9 @@ def _freeze(model, value, text):
 def _set_shape(value, shape):
     rank = len(value.type.tensor_type.shape.dim)
     if value.type.tensor_type.HasField("shape") and rank != len(shape):
-        raise CompileError(f"input '{value.name}' has {rank} dimensions, --shape gives {len(shape)}")
+        raise CompileError(
+            f"input '{value.name}' has {rank} dimensions, --shape gives {len(shape)}"
+        )
     for extent, known in zip(shape, static_shape(value)):
         if known is not None and known != extent:
             raise CompileError(f"input '{value.name}' has a fixed dimension {known}, not {extent}")
@@ -201,7 +205,11 @@ def relative_error(actual, expected):
         return 0.0
     difference = np.abs(actual[finite] - expected[finite]).max()
     scale = np.abs(expected[finite]).max()
-    return float(difference / scale if scale else difference) if np.isfinite(difference) else float("inf")
+    return (
+        float(difference / scale if scale else difference)
+        if np.isfinite(difference)
+        else float("inf")
+    )
 
 
 def check_folded(original, folded):

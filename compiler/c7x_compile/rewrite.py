@@ -147,7 +147,10 @@ def _convolution(graph, node):
         operands.append(chain.constant("bias", _pad_axis(bias, 0, padded)))
     result = chain.add("Conv", operands, "padded", **attributes)
     if padded != count:
-        bounds = [chain.constant(s, np.array([v])) for s, v in (("first", 0), ("count", count), ("channel", 1))]
+        bounds = [
+            chain.constant(s, np.array([v]))
+            for s, v in (("first", 0), ("count", count), ("channel", 1))
+        ]
         result = chain.add("Slice", [result, *bounds], "channels")
     if flat:
         chain.add("Squeeze", [result, chain.constant("axis", np.array([2]))], "flat")
@@ -228,10 +231,15 @@ def _product(graph, node):
     chain = _Chain(graph, node)
     operands = [node.input[0], chain.constant("weight", _pad_axis(weight, 1, padded))]
     if bias is not None:
-        whole = np.broadcast_to(bias, (*bias.shape[:-1], count)) if bias.ndim else np.full(count, bias)
+        whole = (
+            np.broadcast_to(bias, (*bias.shape[:-1], count)) if bias.ndim else np.full(count, bias)
+        )
         operands.append(chain.constant("bias", _pad_axis(whole, whole.ndim - 1, padded)))
     result = chain.add(node.op_type, operands, "padded", **attributes)
-    bounds = [chain.constant(s, np.array([v])) for s, v in (("first", 0), ("count", count), ("column", rank - 1))]
+    bounds = [
+        chain.constant(s, np.array([v]))
+        for s, v in (("first", 0), ("count", count), ("column", rank - 1))
+    ]
     chain.add("Slice", [result, *bounds], "columns")
     return chain.finish()
 

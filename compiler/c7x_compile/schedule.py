@@ -89,7 +89,10 @@ class _Reduction:
         names = [i.var.name for i in self.iters]
         written = statement.writes[0].source.name
         self.reads = [
-            [{names.index(v.name) for v in undefined_vars(r.min, []) if v.name in names} for r in region.region]
+            [
+                {names.index(v.name) for v in undefined_vars(r.min, []) if v.name in names}
+                for r in region.region
+            ]
             for region in statement.reads
             if region.source.name != written
         ]

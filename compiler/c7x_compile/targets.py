@@ -71,14 +71,18 @@ def parse(text):
         compiler = "gcc" if platform.machine() == "aarch64" else "aarch64-linux-gnu-gcc"
         return _gcc_target("aarch64", compiler, ())
     if kind == "native":
-        architecture = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
+        architecture = {"AMD64": "x86_64", "arm64": "aarch64"}.get(
+            platform.machine(), platform.machine()
+        )
         if architecture == "x86_64":
             march = march or host_level()
             wide = ("-mprefer-vector-width=512",) if _has_macro(march, "__AVX512F__") else ()
             return _gcc_target(architecture, "gcc", (f"-march={march}", *wide))
         if architecture == "aarch64":
             return _gcc_target(architecture, "gcc", (f"-march={march}",) if march else ())
-        raise CompileError(f"this host ({architecture}) executes no module; use --target aarch64 or c7x")
+        raise CompileError(
+            f"this host ({architecture}) executes no module; use --target aarch64 or c7x"
+        )
     raise CompileError(f"unknown target '{text}'; use native, native:MARCH, aarch64 or c7x")
 
 
@@ -88,7 +92,9 @@ def host_level():
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return "x86-64"
-    flags = set(next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), []))
+    flags = set(
+        next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), [])
+    )
     needed = set()
     best = "x86-64"
     for level, added in reversed(_X86_LEVELS):
@@ -107,10 +113,15 @@ def _macros(compiler, flags):
         package = "gcc" if compiler == "gcc" else "gcc-aarch64-linux-gnu"
         raise CompileError(f"no {compiler}; run: apt-get install -y {package}")
     result = subprocess.run(
-        [compiler, *flags, "-dM", "-E", "-x", "c", "/dev/null"], capture_output=True, text=True, check=False
+        [compiler, *flags, "-dM", "-E", "-x", "c", "/dev/null"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if result.returncode != 0:
-        reason = next((l for l in result.stderr.splitlines() if "error" in l), result.stderr.strip())
+        reason = next(
+            (l for l in result.stderr.splitlines() if "error" in l), result.stderr.strip()
+        )
         raise CompileError(f"{compiler} refuses {' '.join(flags)}: {reason}")
     return {line.split()[1] for line in result.stdout.splitlines() if line.startswith("#define")}
 

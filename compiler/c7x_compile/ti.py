@@ -66,7 +66,10 @@ def write_native(folder, target):
     link.write_data_source(folder)
     shutil.copy(link.include_folder() / "c7x_module.h", folder)
     shutil.copy(Path(__file__).parent / "data" / "module.ld", folder)
-    _write_script(folder, "#!/bin/sh\nset -eu\ncd \"$(dirname \"$0\")\"\n" + "\n".join(link.commands(target)) + "\n")
+    _write_script(
+        folder,
+        '#!/bin/sh\nset -eu\ncd "$(dirname "$0")"\n' + "\n".join(link.commands(target)) + "\n",
+    )
 
 
 def write_c7x(folder, imports):

@@ -18,7 +18,9 @@ def model(nodes, inputs, outputs, constants=None, opset=17, domains=()):
 
     def values(described):
         for name, spec in described.items():
-            shape, kind = spec if spec and isinstance(spec[0], (list, tuple)) else (spec, TensorProto.FLOAT)
+            shape, kind = (
+                spec if spec and isinstance(spec[0], (list, tuple)) else (spec, TensorProto.FLOAT)
+            )
             yield helper.make_tensor_value_info(name, kind, shape)
 
     graph = helper.make_graph(

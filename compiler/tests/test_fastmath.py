@@ -40,7 +40,9 @@ class FastMath(unittest.TestCase):
         values = np.ascontiguousarray(values, np.float32)
         result = np.empty_like(values)
         pointer = ctypes.c_void_p
-        self.library.apply(pointer(values.ctypes.data), pointer(result.ctypes.data), values.size, which)
+        self.library.apply(
+            pointer(values.ctypes.data), pointer(result.ctypes.data), values.size, which
+        )
         return result
 
     def test_exp(self):
@@ -49,14 +51,18 @@ class FastMath(unittest.TestCase):
         self.assertLess(np.max(np.abs(self.apply(x, 0) - expected) / expected), 2.5e-7)
 
     def test_tanh(self):
-        x = np.concatenate([np.linspace(-20, 20, 2_000_001), np.logspace(-30, 0, 10_001)]).astype(np.float32)
+        x = np.concatenate([np.linspace(-20, 20, 2_000_001), np.logspace(-30, 0, 10_001)]).astype(
+            np.float32
+        )
         x = x[x != 0]
         expected = np.tanh(x.astype(np.float64))
         self.assertLess(np.max(np.abs(self.apply(x, 1) - expected) / np.abs(expected)), 2.5e-7)
 
     def test_limits(self):
         x = [0, np.inf, -np.inf, np.nan, 1000, -1000, 88.73, -88]
-        np.testing.assert_array_equal(self.apply(x, 0), np.float32([1, np.inf, 0, np.nan, np.inf, 0, np.inf, 0]))
+        np.testing.assert_array_equal(
+            self.apply(x, 0), np.float32([1, np.inf, 0, np.nan, np.inf, 0, np.inf, 0])
+        )
         np.testing.assert_array_equal(self.apply(x[:6], 1), np.float32([0, 1, -1, np.nan, 1, -1]))
 
 

@@ -12,7 +12,11 @@ INT64 = (0, 64, 1)
 
 
 class Weights(unittest.TestCase):
-    TENSORS = [(FLOAT32, (3,), b"\x01" * 12), (INT64, (), b"\x02" * 8), (FLOAT32, (2, 1), b"\x03" * 8)]
+    TENSORS = [
+        (FLOAT32, (3,), b"\x01" * 12),
+        (INT64, (), b"\x02" * 8),
+        (FLOAT32, (2, 1), b"\x03" * 8),
+    ]
 
     def parse(self, blob):
         count = struct.unpack_from("<Q", blob)[0]
@@ -55,7 +59,9 @@ class IoMeta(unittest.TestCase):
         blob = weights.pack_io_meta(inputs, outputs)
         self.assertEqual(len(blob), 40)
         self.assertEqual(blob[:4], b"TIOM")
-        self.assertEqual(struct.unpack("<IIIIQQII", blob)[1:], (1, 62, 61, 11802496, 24384320, 1, 0))
+        self.assertEqual(
+            struct.unpack("<IIIIQQII", blob)[1:], (1, 62, 61, 11802496, 24384320, 1, 0)
+        )
 
 
 class ManifestBlob(unittest.TestCase):
@@ -83,7 +89,9 @@ class ManifestBlob(unittest.TestCase):
         by_tag = dict(records)
         self.assertEqual(by_tag[weights.TAG_CPU_FEATURES], b"avx fma")
         self.assertEqual(by_tag[weights.TAG_WORKSPACE_BYTES], struct.pack("<Q", 256))
-        self.assertEqual(by_tag[weights.TAG_INPUT], struct.pack("<BBHIqq", 6, 8, 1, 2, 2, 3) + b"x\0")
+        self.assertEqual(
+            by_tag[weights.TAG_INPUT], struct.pack("<BBHIqq", 6, 8, 1, 2, 2, 3) + b"x\0"
+        )
         self.assertEqual(by_tag[weights.TAG_OUTPUT], struct.pack("<BBHI", 2, 32, 1, 0) + b"y\0")
         operators = [payload for tag, payload in records if tag == weights.TAG_OPERATOR]
         self.assertEqual(operators, [b"\0\0\0\0a/Conv\0", b"\1\0\0\0b/Relu\0"])

@@ -27,7 +27,13 @@ def _network(direction, with_state=True, with_bias=True, **attributes):
         inputs |= {"h0": (count, BATCH, HIDDEN), "c0": (count, BATCH, HIDDEN)}
         operands += ["", "h0", "c0"]
     node = helper.make_node(
-        "LSTM", operands, ["y", "h", "c"], name="lstm", hidden_size=HIDDEN, direction=direction, **attributes
+        "LSTM",
+        operands,
+        ["y", "h", "c"],
+        name="lstm",
+        hidden_size=HIDDEN,
+        direction=direction,
+        **attributes
     )
     state = (count, BATCH, HIDDEN)
     outputs = {"y": (TIME, count, BATCH, HIDDEN), "h": state, "c": state}
@@ -59,7 +65,9 @@ class Lstm(unittest.TestCase):
 
     def test_what_it_does_not_know_stays(self):
         self.assertEqual(lower_lstm(_network("forward", clip=1.0))[1], 0)
-        self.assertEqual(lower_lstm(_network("forward", activations=["Sigmoid", "Relu", "Tanh"]))[1], 0)
+        self.assertEqual(
+            lower_lstm(_network("forward", activations=["Sigmoid", "Relu", "Tanh"]))[1], 0
+        )
 
 
 if __name__ == "__main__":

@@ -37,7 +37,10 @@ def _names(path, *options):
 def _segments(data):
     offset, count = struct.unpack_from("<Q", data, 32)[0], struct.unpack_from("<H", data, 56)[0]
     fields = ("type", "flags", "offset", "vaddr", "paddr", "filesz", "memsz", "align")
-    return [dict(zip(fields, struct.unpack_from("<IIQQQQQQ", data, offset + 56 * i))) for i in range(count)]
+    return [
+        dict(zip(fields, struct.unpack_from("<IIQQQQQQ", data, offset + 56 * i)))
+        for i in range(count)
+    ]
 
 
 class NativeModule(unittest.TestCase):
@@ -96,7 +99,11 @@ class NativeModule(unittest.TestCase):
     def test_manifest_names_tensors_and_nodes(self):
         manifest = (self.folder / "c" / "manifest.bin").read_bytes()
         self.assertIn(manifest, self.data)
-        for word in (b"keep\0", b"first_conv/Conv", b"x86_64" if b"x86_64" in manifest else b"aarch64"):
+        for word in (
+            b"keep\0",
+            b"first_conv/Conv",
+            b"x86_64" if b"x86_64" in manifest else b"aarch64",
+        ):
             self.assertIn(word, manifest)
 
     def test_emitted_commands_build_a_module(self):
@@ -112,12 +119,22 @@ class C7xSource(unittest.TestCase):
         cls.addClassCleanup(cls._context.__exit__, None, None, None)
         path = support.save(support.small_network(), cls.folder / "small.onnx")
         cls.c = cls.folder / "c"
-        code, _, err = support.run_cli(path, "--target", "c7x", "--emit-c", cls.c, "--profile-layers", "--quiet")
+        code, _, err = support.run_cli(
+            path, "--target", "c7x", "--emit-c", cls.c, "--profile-layers", "--quiet"
+        )
         assert code == 0, err
 
     def test_files(self):
         names = {entry.name for entry in self.c.iterdir()}
-        expected = {"lib0.c", "weights.bin", "io_meta.bin", "manifest.bin", "lib0.cmd", "build.sh", "c7x_module.h"}
+        expected = {
+            "lib0.c",
+            "weights.bin",
+            "io_meta.bin",
+            "manifest.bin",
+            "lib0.cmd",
+            "build.sh",
+            "c7x_module.h",
+        }
         self.assertLessEqual(expected, names)
         for tool in ("lib0.c", "blobs.c", "stubs.c", "lib0.cmd"):
             self.assertIn(tool.removesuffix(".c"), (self.c / "build.sh").read_text())
@@ -128,17 +145,37 @@ class C7xSource(unittest.TestCase):
         for command in compilers:
             for source in ("lib0.c", "stubs.c"):
                 with self.subTest(compiler=" ".join(command), source=source):
-                    flags = ["-Wall", "-Wextra", "-Werror", f"-I{self.c}", "-c", "-o", str(self.c / "x.o")]
+                    flags = [
+                        "-Wall",
+                        "-Wextra",
+                        "-Werror",
+                        f"-I{self.c}",
+                        "-c",
+                        "-o",
+                        str(self.c / "x.o"),
+                    ]
                     flags += ["-fno-builtin"] if source == "stubs.c" else []
                     result = subprocess.run(
-                        [command[0], *flags, *command[1:], str(self.c / source)], capture_output=True, text=True
+                        [command[0], *flags, *command[1:], str(self.c / source)],
+                        capture_output=True,
+                        text=True,
                     )
                     self.assertEqual(result.stderr, "")
                     self.assertEqual(result.returncode, 0)
 
     def test_imports_are_those_of_the_firmware(self):
         subprocess.run(
-            ["gcc", "-O2", "-fno-builtin-printf", f"-I{self.c}", "-c", str(self.c / "lib0.c"), "-o", str(self.c / "n.o")], check=True
+            [
+                "gcc",
+                "-O2",
+                "-fno-builtin-printf",
+                f"-I{self.c}",
+                "-c",
+                str(self.c / "lib0.c"),
+                "-o",
+                str(self.c / "n.o"),
+            ],
+            check=True,
         )
         imports = _names(self.c / "n.o", "--undefined-only") - {"_GLOBAL_OFFSET_TABLE_"}
         self.assertTrue(imports)

@@ -31,9 +31,13 @@ class Unsupported(unittest.TestCase):
         nodes = [
             helper.make_node("GRU", ["x", "w", "r"], ["", "h"], name="encoder_gru", hidden_size=4),
             helper.make_node("Relu", ["x"], ["a"], name="harmless"),
-            helper.make_node("RNN", ["a", "w2", "r2"], ["", "g"], name="decoder_rnn", hidden_size=4),
+            helper.make_node(
+                "RNN", ["a", "w2", "r2"], ["", "g"], name="decoder_rnn", hidden_size=4
+            ),
         ]
-        onnx_model = support.model(nodes, {"x": (2, 1, 4)}, {"h": (1, 1, 4), "g": (1, 1, 4)}, weights)
+        onnx_model = support.model(
+            nodes, {"x": (2, 1, 4)}, {"h": (1, 1, 4), "g": (1, 1, 4)}, weights
+        )
         self.assert_refused(onnx_model, ["2 operator(s)", "encoder_gru (GRU)", "decoder_rnn (RNN)"])
 
     def test_operators_of_another_domain_are_all_listed(self):
@@ -43,7 +47,9 @@ class Unsupported(unittest.TestCase):
             helper.make_node("Fancier", ["b"], ["y"], name="fancy_two", domain="com.example"),
         ]
         onnx_model = support.model(nodes, {"x": (1, 4)}, {"y": (1, 4)}, domains=["com.example"])
-        self.assert_refused(onnx_model, ["fancy_one (com.example:Fancy)", "fancy_two (com.example:Fancier)"])
+        self.assert_refused(
+            onnx_model, ["fancy_one (com.example:Fancy)", "fancy_two (com.example:Fancier)"]
+        )
 
     def test_runtime_shapes_are_reported_by_node(self):
         nodes = [

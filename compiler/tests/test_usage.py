@@ -22,9 +22,16 @@ class Usage(unittest.TestCase):
             return result
 
     def test_wrong_usage_exits_2(self):
-        for arguments in ([], ["m.onnx"], ["m.onnx", "--target", "c7x"], ["m.onnx", "-o", "f", "--shape", "x"],
-                          ["m.onnx", "-o", "f", "--shape", "x=a"], ["m.onnx", "-o", "f", "--shape", "x=0"],
-                          ["m.onnx", "--emit-c", "d", "--check"], ["m.onnx", "-o", "f", "--seeds", "0"]):
+        for arguments in (
+            [],
+            ["m.onnx"],
+            ["m.onnx", "--target", "c7x"],
+            ["m.onnx", "-o", "f", "--shape", "x"],
+            ["m.onnx", "-o", "f", "--shape", "x=a"],
+            ["m.onnx", "-o", "f", "--shape", "x=0"],
+            ["m.onnx", "--emit-c", "d", "--check"],
+            ["m.onnx", "-o", "f", "--seeds", "0"],
+        ):
             self.assertEqual(support.run_cli(*arguments)[0], 2, arguments)
 
     def test_missing_file(self):
@@ -35,7 +42,9 @@ class Usage(unittest.TestCase):
     def test_not_a_model(self):
         with support.folder() as folder:
             (folder / "model.onnx").write_bytes(b"\x00\x01 not a model")
-            code, _, err = support.run_cli(folder / "model.onnx", "-o", folder / "lib0.out", "--quiet")
+            code, _, err = support.run_cli(
+                folder / "model.onnx", "-o", folder / "lib0.out", "--quiet"
+            )
             self.assertEqual(code, 1)
             self.assertIn("not a readable ONNX model", err)
 

@@ -30,7 +30,9 @@ HEIGHT, WIDTH = 48, 320
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--image", default=str(HERE / "line.png"), help="picture of one line of text")
+    parser.add_argument(
+        "--image", default=str(HERE / "line.png"), help="picture of one line of text"
+    )
     args = parser.parse_args()
     try:
         return read_line(Path(args.image))
@@ -54,7 +56,15 @@ def read_line(image):
     BUILD.mkdir(parents=True, exist_ok=True)
     input_path, output_path = BUILD / "input.bin", BUILD / "output.bin"
     input_path.write_bytes(pixels.tobytes())
-    command = [check.find_c7x_compute(), "run", module, "--input", input_path, "--output", output_path]
+    command = [
+        check.find_c7x_compute(),
+        "run",
+        module,
+        "--input",
+        input_path,
+        "--output",
+        output_path,
+    ]
     command += ["--shape", shape, "--dtype", "float32"]
     reply = run(command, stdout=subprocess.PIPE).stdout
     sys.stdout.write(reply)
@@ -66,7 +76,10 @@ def read_line(image):
     print(f"largest difference to onnxruntime: {np.abs(outputs[0] - expected[0]).max():.2e}")
     error = check.worst_error(outputs, expected)
     if error > check.ERROR_LIMIT:
-        print(f"ocr: the result differs from onnxruntime by {error:.2e} of its maximum", file=sys.stderr)
+        print(
+            f"ocr: the result differs from onnxruntime by {error:.2e} of its maximum",
+            file=sys.stderr,
+        )
         return 1
     return 0
 

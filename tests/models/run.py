@@ -15,7 +15,9 @@ from models import MODELS
 
 def main():
     args = _parse()
-    chosen = [m for m in MODELS if (m.quick if args.quick else not args.names or m.name in args.names)]
+    chosen = [
+        m for m in MODELS if (m.quick if args.quick else not args.names or m.name in args.names)
+    ]
     passed = failed = 0
     for model in chosen:
         errors = _errors(model, args.seeds)
