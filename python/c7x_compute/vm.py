@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A module as a Python object."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from typing import Any, Callable, Optional, Sequence, Union
+
+import numpy as np
+
+from c7x_compute._library import RESET, PathLike, load_library
+from c7x_compute._session import Session
+from c7x_compute.errors import C7xError
+
+Outputs = Union[np.ndarray, "list[np.ndarray]"]
+
+
+class C7xVirtualMachine:
+    """Runs one module on a C7x device.
+
+    The device is opened and the module loaded by the first call that needs it, and again by the first one after close()
+    or after the device went away (C7xError "RESET"). Any thread may call; the runs of one object follow one another.
+
+    module_path: lib0.out, as c7x-compile writes it. so_path: the native library, see find_c7x_arm_runtime_so. device:
+    "emu" (a private emulator), "emu:" (the user's shared one), "emu:PATH"; None: $C7X_DEVICE, else "emu". deadline: of
+    each call on the device, in seconds; math.inf for ever, None 60 s. name: shown to others who use the device.
+
+    Raises FileNotFoundError if there is no module, or no library, at the path; OSError if the library does not load.
+    """
+
+    def __init__(self, module_path: PathLike, so_path: Optional[PathLike] = None, device: Optional[str] = None,
+                 deadline: Optional[float] = None, name: Optional[str] = None) -> None:
+        if deadline is not None and not deadline >= 0:
+            raise ValueError(f"deadline is {deadline}; it is in seconds, at least 0")
+        self._library = load_library(so_path)
+        self._path = os.fspath(module_path)
+        if not os.path.exists(self._path):
+            raise FileNotFoundError(f"no module at {self._path}")
+        self._options = (device, deadline, name)
+        self._session: Optional[Session] = None
+        self._last_cycles = 0
+        self._lock = threading.RLock()
+
+    def __getitem__(self, name: str) -> Callable[..., Outputs]:
+        """The module's function: a module has one, "main", which every name means."""
+        if not isinstance(name, str):
+            raise TypeError(f"functions have names, not {name!r}")
+        return self.run
+
+    def run(self, *inputs: Any) -> Outputs:
+        """Runs the module once on `inputs`, in the order of the declaration.
+
+        An input is an array (a numpy array, a numpy scalar, or what speaks the array protocol, the buffer protocol or
+        DLPack) in host memory, of exactly the declared shape and dtype. It is used in place if create_input() made it,
+        else copied. Returns a new array, or a list of them unless there is exactly one output.
+
+        Raises TypeError for what is no array; C7xError: "TENSOR" names the input, what was expected and what it got;
+        "CALL" the module failed; "TIMEOUT" the deadline passed, and arrays of create_input() and run_nocopy() must not
+        be touched any more; "RESET" the device went away, the next call opens it again.
+        """
+        return self._run(inputs, as_views=False)
+
+    def run_nocopy(self, *inputs: Any) -> Outputs:
+        """Like run(), but the arrays that it returns are views of the device's output buffer: the next run of this
+        object overwrites them. They may outlive close(), which then keeps the session until the last one is gone.
+        """
+        return self._run(inputs, as_views=True)
+
+    async def run_async(self, *inputs: Any) -> Outputs:
+        """run() on a thread, so that the event loop goes on; runs of one object still follow one another. Cancelling
+        the await does not end the run. The inputs must not change until it has returned.
+        """
+        return await asyncio.to_thread(self.run, *inputs)
+
+    def create_input(self, shape: Union[int, Sequence[int]], dtype: Any = np.float32) -> np.ndarray:
+        """A new array in the device's input buffer, 128-byte aligned, with arbitrary contents. run() uses it in place.
+
+        Valid for this session: after close() it is an ordinary array, which run() copies. What a module declares fits;
+        for more call reserve() first. Raises C7xError "SIZE" when the buffer is full, TypeError for an unfit dtype.
+        """
+        extents = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+        extents = tuple(int(extent) for extent in extents)
+        if any(extent < 0 for extent in extents):
+            raise ValueError(f"shape {extents} has a negative extent")
+        with self._lock:
+            return self._open().create_input(extents, np.dtype(dtype))
+
+    def reserve(self, input_bytes: int = 0, output_bytes: int = 0) -> None:
+        """Makes the shared buffers at least this large; before the first create_input(). Raises C7xError: "LOCKED"
+        after it, "NOMEM", "SIZE".
+        """
+        with self._lock:
+            self._open().reserve(input_bytes, output_bytes)
+
+    @property
+    def last_cycles(self) -> int:
+        """Of the last run that succeeded: clock cycles on a board, nanoseconds in the emulator; 0 before it."""
+        return self._last_cycles
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the module is on the device now."""
+        return self._session is not None
+
+    def close(self) -> None:
+        """Unloads the module and leaves the device. May be called twice; the next run opens it again."""
+        with self._lock:
+            session, self._session = self._session, None
+            if session is not None:
+                session.retire()
+
+    def __enter__(self) -> C7xVirtualMachine:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        session = getattr(self, "_session", None)
+        if session is not None:
+            session.retire()
+
+    def _open(self) -> Session:
+        if self._session is None:
+            self._session = Session(self._library, self._path, *self._options)
+        return self._session
+
+    def _run(self, inputs: Sequence[Any], as_views: bool) -> Outputs:
+        arrays = [_to_array(index, value) for index, value in enumerate(inputs)]
+        with self._lock:
+            session = self._open()
+            try:
+                outputs = session.infer(arrays, as_views)
+            except C7xError as error:
+                if error.code == RESET:
+                    self.close()
+                raise
+            self._last_cycles = session.cycles
+        return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _to_array(index: int, value: Any) -> np.ndarray:
+    """A row-major array of native byte order; a copy only if it must be."""
+    if isinstance(value, np.ndarray):
+        array = value
+    elif hasattr(value, "__array__") or hasattr(value, "__array_interface__") or _has_buffer(value):
+        array = np.asarray(value)
+    elif hasattr(value, "__dlpack__"):
+        array = np.from_dlpack(value)
+    else:
+        raise TypeError(f"input {index}: {type(value).__name__} is no array; use numpy.asarray(value, dtype)")
+    return np.asarray(array, array.dtype.newbyteorder("="), order="C")
+
+
+def _has_buffer(value: Any) -> bool:
+    if isinstance(value, (bytes, str)):
+        return False
+    try:
+        memoryview(value).release()
+    except TypeError:
+        return False
+    return True
