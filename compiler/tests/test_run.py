@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small networks through the whole route: compiled, run on the emulated device, compared with
+onnxruntime by --check. Each is there for one thing that the emitted main or a rewrite must get right.
+"""
+
+import re
+import unittest
+
+import numpy as np
+from onnx import TensorProto, helper
+
+import support
+from c7x_compile import check
+from c7x_compile.errors import CompileError
+
+
+def _device_is_there():
+    try:
+        return bool(check.find_c7x_compute())
+    except CompileError:
+        return False
+
+
+def node(kind, inputs, outputs, **attributes):
+    return helper.make_node(kind, inputs, outputs, name=f"{kind}_{outputs[0]}", **attributes)
+
+
+def random(*shape):
+    return np.random.default_rng(5).normal(0, 1, shape).astype(np.float32)
+
+
+def branch(nodes, name, shape):
+    return helper.make_graph(
+        nodes, name, [], [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)]
+    )
+
+
+@unittest.skipUnless(_device_is_there(), "c7x_compute is not built")
+class Run(unittest.TestCase):
+    def check(self, nodes, inputs, outputs, constants=None, arguments=(), limit=1e-4):
+        with support.folder() as folder:
+            path = support.save(support.model(nodes, inputs, outputs, constants), folder / "m.onnx")
+            output = folder / "lib0.out"
+            options = ["-o", output, "--quiet", "--check", "--seeds", "2", *arguments]
+            code, out, err = support.run_cli(path, *options)
+            self.assertEqual(code, 0, out + err)
+            self.assertLessEqual(float(re.search(r"max error (\S+)", out).group(1)), limit)
+
+    # ---- what main does with registers ----
+
+    def test_small_network(self):
+        network = support.small_network()
+        with support.folder() as folder:
+            path = support.save(network, folder / "m.onnx")
+            code, out, err = support.run_cli(path, "-o", folder / "lib0.out", "--quiet", "--check")
+            self.assertEqual(code, 0, out + err)
+
+    def test_plain_loops(self):
+        constants = {"w": random(24, 16, 3, 3)}
+        inputs, outputs = {"x": (1, 16, 9, 9)}, {"y": (1, 24, 7, 7)}
+        self.check([node("Conv", ["x", "w"], ["y"])], inputs, outputs, constants, ["--plain"])
+
+    def test_input_is_output(self):
+        self.check([node("Identity", ["x"], ["y"])], {"x": (2, 3)}, {"y": (2, 3)})
+
+    def test_constant_is_output(self):
+        nodes = [node("Relu", ["x"], ["y"]), node("Identity", ["k"], ["z"])]
+        self.check(nodes, {"x": (2, 3)}, {"y": (2, 3), "z": (2,)}, {"k": random(2)})
+
+    def test_one_value_is_two_outputs(self):
+        nodes = [node("Relu", ["x"], ["y"]), node("Identity", ["y"], ["z"])]
+        self.check(nodes, {"x": (2, 3)}, {"y": (2, 3), "z": (2, 3)})
+
+    def test_views_of_views(self):
+        nodes = [
+            node("Relu", ["x"], ["a"]),
+            node("Reshape", ["a", "s"], ["b"]),
+            node("Reshape", ["b", "t"], ["c"]),
+            node("Exp", ["c"], ["d"]),
+            node("Exp", ["x"], ["e"]),
+        ]
+        outputs = {"a": (4, 6), "b": (3, 8), "c": (24,), "d": (24,), "e": (4, 6)}
+        self.check(nodes, {"x": (4, 6)}, outputs, {"s": np.array([3, 8]), "t": np.array([24])})
+
+    def test_branch_on_an_input(self):
+        yes = branch([node("Add", ["x", "x"], ["t"])], "t", (2, 3))
+        no = branch([node("Relu", ["x"], ["u"]), node("Neg", ["u"], ["e"])], "e", (2, 3))
+        nodes = [
+            node("If", ["c"], ["y"], then_branch=yes, else_branch=no),
+            node("Exp", ["y"], ["z"]),
+        ]
+        self.check(nodes, {"x": (2, 3), "c": ((), TensorProto.BOOL)}, {"z": (2, 3)})
+
+    def test_frozen_input(self):
+        nodes = [node("Mul", ["x", "k"], ["y"])]
+        inputs = {"x": (2, 3), "k": (1,)}
+        self.check(nodes, inputs, {"y": (2, 3)}, arguments=["--set", "k=2.5"])
+
+    # ---- types ----
+
+    def test_int64_indices(self):
+        nodes = [node("Gather", ["table", "i"], ["y"])]
+        self.check(nodes, {"i": ((4,), TensorProto.INT64)}, {"y": (4, 3)}, {"table": random(2, 3)})
+
+    def test_float64_and_float16(self):
+        for kind in (TensorProto.DOUBLE, TensorProto.FLOAT16):
+            with self.subTest(kind=kind):
+                spec = ((9, 33), kind)
+                self.check([node("Sin", ["x"], ["y"])], {"x": spec}, {"y": spec})
+
+    def test_scalar_result(self):
+        self.check([node("ReduceSum", ["x"], ["y"], keepdims=0)], {"x": (40, 50)}, {"y": ()})
+
+    # ---- rewrites and schedule ----
+
+    def test_channels_that_split_into_no_vectors(self):
+        constants = {"w": random(42, 24, 1, 1), "b": random(42), "v": random(32, 42, 1, 1)}
+        nodes = [
+            node("Conv", ["x", "w", "b"], ["a"]),
+            node("Relu", ["a"], ["c"]),
+            node("Conv", ["c", "v"], ["y"]),
+        ]
+        self.check(nodes, {"x": (1, 24, 9, 9)}, {"y": (1, 32, 9, 9)}, constants)
+
+    def test_columns_that_split_into_no_vectors(self):
+        nodes = [node("Gemm", ["x", "w", "b"], ["a"], transB=1), node("Softmax", ["a"], ["y"])]
+        constants = {"w": random(45, 24), "b": random(45)}
+        self.check(nodes, {"x": (9, 24)}, {"y": (9, 45)}, constants)
+
+    def test_batched_product_with_columns_padded(self):
+        nodes = [node("MatMul", ["x", "w"], ["y"])]
+        self.check(nodes, {"x": (2, 9, 24)}, {"y": (2, 9, 45)}, {"w": random(24, 45)})
+
+    def test_transposed_convolution(self):
+        nodes = [
+            node("ConvTranspose", ["x", "w", "b"], ["a"], strides=[2, 3]),
+            node("Relu", ["a"], ["y"]),
+        ]
+        constants = {"w": random(24, 5, 2, 3), "b": random(5)}
+        self.check(nodes, {"x": (1, 24, 9, 7)}, {"y": (1, 5, 18, 21)}, constants)
+
+    def test_transposed_convolution_that_overlaps(self):
+        nodes = [node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2], pads=[1, 1, 1, 1])]
+        self.check(nodes, {"x": (1, 6, 9, 7)}, {"y": (1, 5, 17, 13)}, {"w": random(6, 5, 3, 3)})
+
+    def test_one_dimensional_convolution(self):
+        nodes = [
+            node("Conv", ["x", "w", "b"], ["a"], strides=[2], pads=[1, 2]),
+            node("Relu", ["a"], ["y"]),
+        ]
+        constants = {"w": random(20, 24, 5), "b": random(20)}
+        self.check(nodes, {"x": (2, 24, 29)}, {"y": (2, 20, 14)}, constants)
+
+    def test_grouped_and_dilated_convolutions(self):
+        nodes = [
+            node("Conv", ["x", "w"], ["a"], group=6, pads=[1, 1, 1, 1]),
+            node("Conv", ["a", "v"], ["y"], group=2, dilations=[2, 2]),
+        ]
+        constants = {"w": random(6, 1, 3, 3), "v": random(8, 3, 3, 3)}
+        self.check(nodes, {"x": (2, 6, 17, 19)}, {"y": (2, 8, 13, 15)}, constants)
+
+    def test_crop_behind_a_product(self):
+        """A slice behind a tile must not be stored with the tile."""
+        nodes = [node("MatMul", ["x", "w"], ["a"]), node("Slice", ["a", "f", "l", "k"], ["y"])]
+        constants = {
+            "w": random(24, 48),
+            "f": np.array([3]),
+            "l": np.array([40]),
+            "k": np.array([1]),
+        }
+        self.check(nodes, {"x": (9, 24)}, {"y": (9, 37)}, constants)
+
+    def test_sums_along_the_contiguous_dimension(self):
+        nodes = [node("ReduceMean", ["x"], ["a"], axes=[-1]), node("Sub", ["x", "a"], ["y"])]
+        self.check(nodes, {"x": (12, 96)}, {"y": (12, 96)})
+
+    def test_constants_keep_their_digits(self):
+        """TVM prints this factor as 1.000000; sixty of them show it."""
+        nodes, value = [], "x"
+        for index in range(60):
+            nodes.append(node("Mul", [value, "k"], [f"m{index}"]))
+            nodes.append(node("Add", [f"m{index}", "x"], [f"a{index}"]))
+            value = f"a{index}"
+        nodes.append(node("Identity", [value], ["y"]))
+        constants = {"k": np.float32([1.0000005])}
+        self.check(nodes, {"x": (16,)}, {"y": (16,)}, constants, limit=2e-6)
+
+
+if __name__ == "__main__":
+    unittest.main()
