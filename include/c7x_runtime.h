@@ -103,6 +103,8 @@ struct Session {
     c7x_client *client = nullptr; /* nullptr: closed */
     uint32_t handle = 0;
     uint64_t cycles = 0;
+    char *buffer = nullptr; /* the input buffer; nullptr: not asked for yet */
+    size_t capacity = 0;
     size_t input_end = 0; /* offset behind the last slot; 0: no slot yet */
     Slot *slots = nullptr;
     char error[512] = "";
@@ -124,7 +126,13 @@ struct Session {
             delete slots;
             slots = next;
         }
-        input_end = 0;
+        ForgetBuffer();
+    }
+
+    void ForgetBuffer() noexcept
+    {
+        buffer = nullptr;
+        capacity = input_end = 0;
     }
 
     int Fail(int status, const char *format, ...) noexcept
@@ -242,7 +250,57 @@ inline void ForgetLostSlots(Session &session) noexcept
         return;
     for (Slot *slot = session.slots; slot != nullptr; slot = slot->next)
         slot->dl.data = nullptr;
-    session.input_end = 0;
+    session.ForgetBuffer();
+}
+
+/* Input memory for modules that declare no sizes; pages that are not touched cost nothing. */
+constexpr uint64_t kUndeclaredInputBytes = 16u << 20;
+
+/*
+ * Makes sure that the input buffer is there, with room for a set of inputs that are copied beside
+ * one that lies in slots, and fixes its place. Returns false on failure.
+ */
+inline bool HasInputBuffer(Session &session) noexcept
+{
+    uint64_t input_bytes = 0;
+    uint64_t output_bytes = 0;
+    uint32_t input_count = 0;
+    uint32_t output_count = 0;
+    uint32_t flags = 0;
+    if (session.CheckOpen() != C7X_OK)
+        return false;
+    if (session.buffer != nullptr)
+        return true;
+    uint64_t wanted = c7x_client_input_capacity(session.client);
+    int status = c7x_client_get_io_meta(session.client, &input_bytes, &output_bytes, &input_count,
+                                        &output_count, &flags);
+    if (status == C7X_OK && input_bytes != 0)
+        wanted += input_bytes + 128 * (static_cast<uint64_t>(input_count) + 1);
+    status = c7x_client_reserve_io(session.client, wanted != 0 ? wanted : kUndeclaredInputBytes, 0);
+    session.buffer =
+        static_cast<char *>(c7x_client_get_input_buffer(session.client, &session.capacity));
+    if (session.buffer == nullptr)
+        session.Fail(status); /* without the extra room it does */
+    return session.buffer != nullptr;
+}
+
+/* The library would copy an input to where slots are: behind them it harms nobody. */
+inline int CopyBehindSlots(Session &session, int index, c7x_client_tensor *tensor,
+                           size_t *inout_end) noexcept
+{
+    uintptr_t offset =
+        reinterpret_cast<uintptr_t>(tensor->data) - reinterpret_cast<uintptr_t>(session.buffer);
+    if (session.input_end == 0 || tensor->data == nullptr || offset < session.capacity)
+        return C7X_OK;
+    size_t start = (*inout_end + 127) / 128 * 128;
+    if (start > session.capacity || tensor->data_size > session.capacity - start)
+        return session.Fail(C7X_SIZE,
+                            "input %d: %zu bytes do not fit the input buffer of %zu, of which %zu "
+                            "are taken by CreateInput",
+                            index, tensor->data_size, session.capacity, start);
+    tensor->data = std::memcpy(session.buffer + start, tensor->data, tensor->data_size);
+    *inout_end = start + tensor->data_size;
+    return C7X_OK;
 }
 
 inline int Infer(Session &session, const DLTensor *const *inputs, int input_count,
@@ -256,8 +314,11 @@ inline int Infer(Session &session, const DLTensor *const *inputs, int input_coun
         return status;
     if (input_count < 0 || input_count > kMaxInputs)
         return session.Fail(C7X_INVALID, "%d inputs; allowed are 0 to %d", input_count, kMaxInputs);
+    size_t end = session.input_end;
     for (int i = 0; i < input_count; i++) {
         status = Describe(session, i, inputs[i], &from[i]);
+        if (status == C7X_OK)
+            status = CopyBehindSlots(session, i, &from[i], &end);
         if (status != C7X_OK)
             return status;
     }
@@ -277,24 +338,6 @@ inline int Infer(Session &session, const DLTensor *const *inputs, int input_coun
     *inout_output_count = count;
     session.cycles = cycles;
     return C7X_OK;
-}
-
-/* Input memory for modules that declare no sizes; pages that are not touched cost nothing. */
-constexpr size_t kUndeclaredInputBytes = 16u << 20;
-
-/* The input buffer, made first if there is none; nullptr on failure. Fixes its place. */
-inline char *InputBuffer(Session &session, size_t *out_size) noexcept
-{
-    if (session.CheckOpen() != C7X_OK)
-        return nullptr;
-    if (c7x_client_input_capacity(session.client) == 0) {
-        int status = c7x_client_reserve_io(session.client, kUndeclaredInputBytes, 0);
-        if (status != C7X_OK) {
-            session.Fail(status);
-            return nullptr;
-        }
-    }
-    return static_cast<char *>(c7x_client_get_input_buffer(session.client, out_size));
 }
 
 } // namespace detail
@@ -393,16 +436,15 @@ class Module
     DLTensor *CreateInput(const int64_t *shape, int ndim, DLDataType dtype) noexcept
     {
         size_t size = 0;
-        size_t capacity = 0;
         if (!IsOpen() || detail::CheckShape(*session_, 0, shape, ndim, dtype) != C7X_OK)
             return nullptr;
         if (!detail::ByteSize(shape, ndim, dtype.bits, &size)) {
             session_->Fail(C7X_SIZE, "the input is too large");
             return nullptr;
         }
-        char *buffer = detail::InputBuffer(*session_, &capacity);
-        if (buffer == nullptr)
+        if (!detail::HasInputBuffer(*session_))
             return nullptr;
+        size_t capacity = session_->capacity;
         size_t offset = session_->input_end != 0
                             ? session_->input_end
                             : c7x_client_get_input_data_offset(session_->client);
@@ -414,7 +456,7 @@ class Module
                            size, capacity, offset);
             return nullptr;
         }
-        DLTensor *tensor = AddSlot(buffer + offset, shape, ndim, dtype);
+        DLTensor *tensor = AddSlot(session_->buffer + offset, shape, ndim, dtype);
         if (tensor != nullptr)
             session_->input_end = offset + size;
         return tensor;
@@ -431,10 +473,13 @@ class Module
     }
 
     /* The whole input buffer, valid until Close; nullptr on failure. CreateInput deals out parts of
-     * it. */
+     * it; inputs that lie elsewhere are copied into the rest. */
     void *StagingBuffer(size_t *out_size) noexcept
     {
-        return IsOpen() ? detail::InputBuffer(*session_, out_size) : nullptr;
+        if (!IsOpen() || !detail::HasInputBuffer(*session_))
+            return nullptr;
+        *out_size = session_->capacity;
+        return session_->buffer;
     }
 
     /* Ends the session; outputs and inputs of CreateInput are gone. May be called twice. */

@@ -72,6 +72,9 @@ void *c7x_client_get_output_buffer(struct c7x_client *client, size_t *out_size);
 size_t c7x_client_get_input_data_offset(struct c7x_client *client);
 size_t c7x_client_input_capacity(struct c7x_client *client);
 int c7x_client_reserve_io(struct c7x_client *client, uint64_t input_bytes, uint64_t output_bytes);
+int c7x_client_get_io_meta(struct c7x_client *client, uint64_t *out_input_bytes,
+                           uint64_t *out_output_bytes, uint32_t *out_input_count,
+                           uint32_t *out_output_count, uint32_t *out_flags);
 
 int c7x_module_declaration_read(const char *path, struct c7x_module_declaration **out_declaration);
 void c7x_module_declaration_free(struct c7x_module_declaration *declaration);

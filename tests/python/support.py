@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the build folder with library and test modules is."""
+
+import os
+from pathlib import Path
+
+from c7x_compute import C7xVirtualMachine
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("C7X_BUILD_DIR", ROOT / "build")).resolve()
+LIBRARY = BUILD / "lib" / "libc7x_compute.so"
+CLS = ROOT / "build" / "models" / "ppocr-cls" / "lib0.out"
+SILERO = ROOT / "build" / "models" / "silero-vad-16k" / "lib0.out"
+
+
+def module(name):
+    return BUILD / "tests" / "modules" / f"{name}.out"
+
+
+def machine(module_name, **options):
+    """A machine for a test module."""
+    return C7xVirtualMachine(module(module_name), so_path=LIBRARY, **options)
