@@ -4,6 +4,7 @@
 #include "base/checked.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct c7x_buffer_entry {
     uint64_t address;
@@ -42,7 +43,8 @@ static void drop(struct c7x_buffer_table *table, struct c7x_buffer_entry *entry)
 {
     uint64_t address = entry->address;
     uint64_t size = entry->size;
-    *entry = table->entries[--table->count];
+    size_t above = --table->count - (size_t)(entry - table->entries);
+    memmove(entry, entry + 1, above * sizeof *entry);
     table->release(table->context, address, size);
 }
 
@@ -68,6 +70,15 @@ static bool make_room(struct c7x_buffer_table *table)
     return true;
 }
 
+/* There is room. */
+static void insert(struct c7x_buffer_table *table, const struct c7x_buffer_entry *entry)
+{
+    size_t index = table->count++;
+    for (; index > 0 && table->entries[index - 1].address > entry->address; index--)
+        table->entries[index] = table->entries[index - 1];
+    table->entries[index] = *entry;
+}
+
 enum c7x_status c7x_buffer_table_add(struct c7x_buffer_table *table, uint32_t endpoint,
                                      uint64_t address, uint64_t size)
 {
@@ -78,8 +89,8 @@ enum c7x_status c7x_buffer_table_add(struct c7x_buffer_table *table, uint32_t en
     else if (!make_room(table))
         status = C7X_NOMEM;
     else
-        table->entries[table->count++] =
-            (struct c7x_buffer_entry){.address = address, .size = size, .endpoint = endpoint};
+        insert(table,
+               &(struct c7x_buffer_entry){.address = address, .size = size, .endpoint = endpoint});
     c7x_os_mutex_unlock(&table->lock);
     return status;
 }
@@ -151,5 +162,17 @@ void c7x_buffer_table_unpin(struct c7x_buffer_table *table, uint64_t address)
     struct c7x_buffer_entry *entry = find(table, address);
     if (entry != NULL && entry->pin_count > 0 && --entry->pin_count == 0 && entry->detached)
         drop(table, entry);
+    c7x_os_mutex_unlock(&table->lock);
+}
+
+void c7x_buffer_table_visit(struct c7x_buffer_table *table,
+                            void (*visit)(void *context, uint64_t address, uint64_t size,
+                                          uint32_t endpoint),
+                            void *context)
+{
+    c7x_os_mutex_lock(&table->lock);
+    for (size_t i = 0; i < table->count; i++)
+        visit(context, table->entries[i].address, table->entries[i].size,
+              table->entries[i].endpoint);
     c7x_os_mutex_unlock(&table->lock);
 }

@@ -16,7 +16,7 @@ struct c7x_buffer_entry;
 
 struct c7x_buffer_table {
     struct c7x_os_mutex lock;
-    struct c7x_buffer_entry *entries;
+    struct c7x_buffer_entry *entries; /* by address */
     size_t count;
     size_t capacity;
     /* Called, with the table locked, when a buffer is used no more: take the mapping down. */
@@ -47,5 +47,12 @@ bool c7x_buffer_table_owns(struct c7x_buffer_table *table, uint32_t endpoint, ui
 bool c7x_buffer_table_pin(struct c7x_buffer_table *table, uint32_t endpoint, uint64_t address,
                           uint64_t size);
 void c7x_buffer_table_unpin(struct c7x_buffer_table *table, uint64_t address);
+
+/* Calls `visit` for each buffer, detached ones that are still used too, by address and with the
+ * table locked: it must not call the table. */
+void c7x_buffer_table_visit(struct c7x_buffer_table *table,
+                            void (*visit)(void *context, uint64_t address, uint64_t size,
+                                          uint32_t endpoint),
+                            void *context);
 
 #endif
