@@ -66,7 +66,13 @@ static void unpin(struct c7x_memory *memory, c7x_dsp_addr address)
     c7x_buffer_table_unpin(buffers_of(memory), address);
 }
 
-static const struct c7x_memory_ops memory_ops = {.owns = owns, .pin = pin, .unpin = unpin};
+static void visit_buffers(struct c7x_memory *memory, c7x_memory_visit_fn visit, void *context)
+{
+    c7x_buffer_table_visit(buffers_of(memory), visit, context);
+}
+
+static const struct c7x_memory_ops memory_ops = {
+    .owns = owns, .pin = pin, .unpin = unpin, .visit_buffers = visit_buffers};
 
 /* ---- Building ----------------------------------------------------------------------------------
  */
@@ -116,6 +122,7 @@ static void build_service(struct c7x_test_loopback *device)
         .link = c7x_loopback_device(device->loopback),
         .memory = &device->memory,
         .heap = device->heap,
+        .fast_heap = device->fast_heap,
         .modules = device->modules,
         .target = &device->target,
     };

@@ -42,7 +42,8 @@ struct c7x_heap {
     uint8_t *end;   /* header of the end marker */
     uint64_t total;
     uint64_t free;
-    uint32_t block_count;
+    uint32_t block_count; /* in use */
+    uint32_t free_count;
     uint32_t bad_free_count;
     uint32_t next_owner;
     uint64_t allocation_count;
@@ -111,6 +112,7 @@ static void insert_free(struct c7x_heap *heap, struct block *block)
     heap->first_bitmap |= 1ull << class.first;
     heap->second_bitmap[class.first] |= 1u << class.second;
     heap->free += block->size;
+    heap->free_count++;
 }
 
 static void remove_free(struct c7x_heap *heap, struct block *block)
@@ -124,6 +126,7 @@ static void remove_free(struct c7x_heap *heap, struct block *block)
             heap->first_bitmap &= ~(1ull << class.first);
     }
     heap->free -= block->size;
+    heap->free_count--;
 }
 
 /*
@@ -372,10 +375,17 @@ static uint64_t largest_free(const struct c7x_heap *heap)
     return largest;
 }
 
-void c7x_heap_get_statistics(const struct c7x_heap *heap, struct c7x_heap_statistics *out)
+/* Locking is no change that a caller could see. */
+static struct c7x_heap *lock_heap(const struct c7x_heap *heap)
 {
     struct c7x_heap *locked = (struct c7x_heap *)(uintptr_t)heap;
     c7x_os_mutex_lock(&locked->lock);
+    return locked;
+}
+
+void c7x_heap_get_statistics(const struct c7x_heap *heap, struct c7x_heap_statistics *out)
+{
+    struct c7x_heap *locked = lock_heap(heap);
     *out = (struct c7x_heap_statistics){.total = heap->total,
                                         .free = heap->free,
                                         .largest = largest_free(heap),
@@ -389,4 +399,40 @@ struct c7x_oom c7x_heap_oom(const struct c7x_heap *heap, size_t size)
     struct c7x_heap_statistics now;
     c7x_heap_get_statistics(heap, &now);
     return (struct c7x_oom){size, now.free, now.largest, now.total};
+}
+
+const char *c7x_heap_name(const struct c7x_heap *heap)
+{
+    return heap->name;
+}
+
+uint64_t c7x_heap_owner_bytes(const struct c7x_heap *heap, uint32_t owner)
+{
+    uint64_t bytes = 0;
+    struct c7x_heap *locked = lock_heap(heap);
+    for (const struct block *block = heap->owners[owner % OWNER_BUCKETS]; block != NULL;
+         block = block->next_in_list)
+        bytes += block->owner == owner ? block->size : 0;
+    c7x_os_mutex_unlock(&locked->lock);
+    return bytes;
+}
+
+uint32_t c7x_heap_walk(const struct c7x_heap *heap, uint32_t first, struct c7x_heap_block *out,
+                       uint32_t capacity, uint32_t *out_total)
+{
+    uint32_t count = 0;
+    struct c7x_heap *locked = lock_heap(heap);
+    uint32_t total = heap->block_count + heap->free_count;
+    if (total > C7X_HEAP_WALK_MAX)
+        total = C7X_HEAP_WALK_MAX;
+    struct block *block = (struct block *)(void *)heap->start;
+    for (uint32_t i = 0; i < total && count < capacity; i++) {
+        if (i >= first)
+            out[count++] = (struct c7x_heap_block){payload_of(block), block->size, block->owner,
+                                                   block->magic == USED_MAGIC};
+        block = block_above(block);
+    }
+    c7x_os_mutex_unlock(&locked->lock);
+    *out_total = total;
+    return count;
 }

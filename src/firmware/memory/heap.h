@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,17 @@ struct c7x_heap_statistics {
     uint32_t block_count;      /* blocks in use */
     uint64_t allocation_count; /* since creation */
 };
+
+/* One block, as c7x_heap_walk() finds it. */
+struct c7x_heap_block {
+    const void *payload;
+    uint64_t size; /* bytes of it */
+    uint32_t owner;
+    bool is_used;
+};
+
+/* Blocks that a walk can reach: it holds up whoever allocates meanwhile. */
+#define C7X_HEAP_WALK_MAX 16384u
 
 /* Builds a heap inside [base, base + size); `name` is static. NULL if the region is too small. */
 struct c7x_heap *c7x_heap_create(void *base, size_t size, const char *name);
@@ -53,6 +65,16 @@ uint32_t c7x_heap_free_owner(struct c7x_heap *heap, uint32_t owner);
 int c7x_heap_contains(const struct c7x_heap *heap, const void *pointer);
 
 void c7x_heap_get_statistics(const struct c7x_heap *heap, struct c7x_heap_statistics *out);
+/* The name that it was created with. */
+const char *c7x_heap_name(const struct c7x_heap *heap);
+/* Bytes in the blocks of the owner. */
+uint64_t c7x_heap_owner_bytes(const struct c7x_heap *heap, uint32_t owner);
+/*
+ * Copies up to `capacity` blocks, used and free ones by address, from block number `first` on, and
+ * returns how many; *out_total is how many can be reached. What one call copies is of one moment.
+ */
+uint32_t c7x_heap_walk(const struct c7x_heap *heap, uint32_t first, struct c7x_heap_block *out,
+                       uint32_t capacity, uint32_t *out_total);
 /* The numbers of a failed request of `size` bytes, as of now. */
 struct c7x_oom c7x_heap_oom(const struct c7x_heap *heap, size_t size);
 

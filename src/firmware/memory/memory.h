@@ -34,6 +34,9 @@ struct c7x_memory_window {
 
 struct c7x_memory;
 
+typedef void (*c7x_memory_visit_fn)(void *context, c7x_dsp_addr address, uint64_t size,
+                                    uint32_t endpoint);
+
 /* What the port knows about shared buffers. All mandatory; called from any task. */
 struct c7x_memory_ops {
     /* Whether all of the range lies in one buffer that `endpoint` has attached; a board cannot know
@@ -43,6 +46,9 @@ struct c7x_memory_ops {
      * away. */
     bool (*pin)(struct c7x_memory *memory, uint32_t endpoint, c7x_dsp_addr address, uint64_t size);
     void (*unpin)(struct c7x_memory *memory, c7x_dsp_addr address);
+    /* Shows all shared buffers that are attached, or still used, by address and as of one moment.
+     * `visit` must not call the port. A board knows none. */
+    void (*visit_buffers)(struct c7x_memory *memory, c7x_memory_visit_fn visit, void *context);
 };
 
 struct c7x_memory {

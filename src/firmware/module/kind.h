@@ -76,6 +76,8 @@ struct c7x_module_kind_ops {
      * instance faulty: infer then answers C7X_FAULTED, and unbind runs no hooks.
      */
     void (*unbind)(void *instance);
+    /* The name of what the module computes, or "". Any task, while the instance is bound. */
+    const char *(*name)(const void *instance);
 };
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/trace.h"
 #include "firmware/loader/loader.h"
+#include "os/os.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -15,10 +16,11 @@ struct c7x_module {
     uint32_t session;
     uint32_t owner; /* of all blocks that it holds */
     struct c7x_program *program;
-    void *instance;   /* the kind's; NULL while not bound */
-    bool is_running;  /* still set long after: its call was ended and never returned */
-    bool holds_bytes; /* release_bytes has yet to be called */
-    c7x_dsp_addr address;
+    void *instance;       /* the kind's; NULL while not bound */
+    bool is_running;      /* still set long after: its call was ended and never returned */
+    bool holds_bytes;     /* release_bytes has yet to be called */
+    c7x_dsp_addr address; /* where it was staged, and how many bytes */
+    uint64_t staged_size;
     void (*release_bytes)(void *context, c7x_dsp_addr address);
     void *release_context;
 };
@@ -26,8 +28,12 @@ struct c7x_module {
 struct c7x_module_table {
     struct c7x_module_config config;
     _Atomic uint32_t count;
+    const struct c7x_module *called; /* by infer, now */
     uint32_t next_index;
     uint32_t generations[C7X_MODULE_COUNT_MAX]; /* how many modules the slot has held */
+    /* Slots change under the lock, in the core's one job at a time, so that the job itself may look
+     * without it. */
+    struct c7x_os_mutex lock;
     struct c7x_module *slots[C7X_MODULE_COUNT_MAX];
 };
 
@@ -40,6 +46,10 @@ enum c7x_status c7x_module_table_create(const struct c7x_module_config *config,
         return C7X_NOMEM;
     memset(table, 0, sizeof(*table));
     table->config = *config;
+    if (c7x_os_mutex_init(&table->lock) != C7X_OK) {
+        c7x_heap_free(config->heap, table);
+        return C7X_GENERIC;
+    }
     atomic_init(&table->count, 0);
     *out_table = table;
     return C7X_OK;
@@ -134,6 +144,7 @@ static struct c7x_module *create_module(const struct c7x_module_table *table,
         .owner = owner,
         .holds_bytes = true,
         .address = load->address,
+        .staged_size = load->size,
         .release_bytes = load->release_bytes,
         .release_context = load->release_context,
     };
@@ -199,7 +210,9 @@ enum c7x_status c7x_module_load(struct c7x_module_table *table, const struct c7x
         destroy(table, module);
         return status;
     }
+    c7x_os_mutex_lock(&table->lock);
     table->slots[index_of(module->handle)] = module;
+    c7x_os_mutex_unlock(&table->lock);
     (void)atomic_fetch_add(&table->count, 1);
     *out_handle = module->handle;
     *out_io = io;
@@ -207,6 +220,15 @@ enum c7x_status c7x_module_load(struct c7x_module_table *table, const struct c7x
 }
 
 /* ---- Infer ---- */
+
+/* A call that never returns leaves is_running set, and another module is called next. */
+static void set_called(struct c7x_module_table *table, struct c7x_module *module, bool is_called)
+{
+    c7x_os_mutex_lock(&table->lock);
+    module->is_running = is_called;
+    table->called = is_called ? module : NULL;
+    c7x_os_mutex_unlock(&table->lock);
+}
 
 enum c7x_status c7x_module_infer(struct c7x_module_table *table, uint32_t session, uint32_t handle,
                                  const struct c7x_infer *infer, struct c7x_infer_result *out_result,
@@ -221,9 +243,9 @@ enum c7x_status c7x_module_infer(struct c7x_module_table *table, uint32_t sessio
                              "an earlier call of module %" PRIu32
                              " was ended before it returned; unload it and load it again",
                              handle);
-    module->is_running = true;
+    set_called(table, module, true);
     status = table->config.kind->infer(module->instance, infer, out_result, error);
-    module->is_running = false;
+    set_called(table, module, false);
     return status;
 }
 
@@ -232,7 +254,11 @@ enum c7x_status c7x_module_infer(struct c7x_module_table *table, uint32_t sessio
 static void unload(struct c7x_module_table *table, uint32_t index)
 {
     struct c7x_module *module = table->slots[index];
+    c7x_os_mutex_lock(&table->lock);
     table->slots[index] = NULL;
+    if (table->called == module)
+        table->called = NULL;
+    c7x_os_mutex_unlock(&table->lock);
     table->generations[index]++;
     (void)atomic_fetch_sub(&table->count, 1);
     destroy(table, module);
@@ -263,7 +289,53 @@ void c7x_module_table_destroy(struct c7x_module_table *table)
         if (table->slots[i] != NULL)
             unload(table, i);
     }
+    c7x_os_mutex_deinit(&table->lock);
     c7x_heap_free(table->config.heap, table);
+}
+
+/* ---- Lists ---- */
+
+/* Call with the table locked. */
+static void describe_module(const struct c7x_module_table *table, const struct c7x_module *module,
+                            struct c7x_module_entry *out)
+{
+    *out = (struct c7x_module_entry){
+        .handle = module->handle,
+        .session = module->session,
+        .owner = module->owner,
+        .is_faulted = module->is_running && table->called != module,
+        .heap_bytes = c7x_heap_owner_bytes(table->config.heap, module->owner),
+        .staged_bytes = module->holds_bytes ? module->staged_size : 0,
+    };
+    (void)snprintf(out->name, sizeof(out->name), "%s", table->config.kind->name(module->instance));
+}
+
+uint32_t c7x_module_list(struct c7x_module_table *table, uint32_t first,
+                         struct c7x_module_entry *out, uint32_t capacity, uint32_t *out_total)
+{
+    uint32_t total = 0;
+    uint32_t count = 0;
+    c7x_os_mutex_lock(&table->lock);
+    for (uint32_t i = 0; i < C7X_MODULE_COUNT_MAX; i++) {
+        if (table->slots[i] == NULL)
+            continue;
+        if (total >= first && count < capacity)
+            describe_module(table, table->slots[i], &out[count++]);
+        total++;
+    }
+    c7x_os_mutex_unlock(&table->lock);
+    *out_total = total;
+    return count;
+}
+
+uint32_t c7x_module_session_count(struct c7x_module_table *table, uint32_t session)
+{
+    uint32_t count = 0;
+    c7x_os_mutex_lock(&table->lock);
+    for (uint32_t i = 0; i < C7X_MODULE_COUNT_MAX; i++)
+        count += table->slots[i] != NULL && table->slots[i]->session == session;
+    c7x_os_mutex_unlock(&table->lock);
+    return count;
 }
 
 uint32_t c7x_module_count(const struct c7x_module_table *table)

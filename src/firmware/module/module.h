@@ -20,6 +20,7 @@
 #include "firmware/module/kind.h"
 
 #define C7X_MODULE_COUNT_MAX 1024u
+#define C7X_MODULE_NAME_BYTES 32u /* in lists, NUL included; longer ones are cut */
 
 struct c7x_module;
 struct c7x_module_table;
@@ -77,6 +78,23 @@ enum c7x_status c7x_module_unload(struct c7x_module_table *table, uint32_t sessi
 /* Unloads all modules of a session that has ended. */
 void c7x_module_unload_session(struct c7x_module_table *table, uint32_t session);
 
+/* What a list says about a module. */
+struct c7x_module_entry {
+    uint32_t handle;
+    uint32_t session;
+    uint32_t owner; /* of its blocks in the heap */
+    bool is_faulted;
+    uint64_t heap_bytes;
+    uint64_t staged_bytes; /* used in place; 0: all was copied */
+    char name[C7X_MODULE_NAME_BYTES];
+};
+
+/* Copies up to `capacity` modules from number `first` on and returns how many; *out_total is how
+ * many there are. What one call copies is of one moment. Any task. */
+uint32_t c7x_module_list(struct c7x_module_table *table, uint32_t first,
+                         struct c7x_module_entry *out, uint32_t capacity, uint32_t *out_total);
+/* Modules of one session, or of the device. Any task. */
+uint32_t c7x_module_session_count(struct c7x_module_table *table, uint32_t session);
 /* Any task. */
 uint32_t c7x_module_count(const struct c7x_module_table *table);
 

@@ -156,6 +156,8 @@ static enum c7x_status dispatch(struct c7x_service *service, struct c7x_session 
         return c7x_service_cancel(session, request->body.cancelled_seq,
                                   &response->body.cancel_outcome, error);
     case C7X_MSG_LIST:
+        c7x_service_list(service, request, response);
+        return C7X_OK;
     case C7X_MSG_KV_BIND:
         return c7x_error_set(error, C7X_UNSUPPORTED, STATION, "%s is not supported yet",
                              c7x_wire_type_name(request->type));

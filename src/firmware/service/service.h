@@ -8,6 +8,7 @@
  *   service.c  the receiving role: decode, dispatch, route
  *   session.c  who talks to us, and what it holds
  *   route.c    from a request to a job in a queue, and CANCEL
+ *   list.c     LIST: sessions, modules, targets, memory
  *   jobs.c     what runs on a target: load, infer, unload
  *   reply.c    answers, and the texts of failures
  */
@@ -28,6 +29,7 @@ struct c7x_service_config {
     struct c7x_device_link *link;
     struct c7x_memory *memory;
     struct c7x_heap *heap;
+    struct c7x_heap *fast_heap; /* only listed; NULL: none */
     struct c7x_module_table *modules;
     struct c7x_target *target; /* where loads, inferences and unloads run */
 };

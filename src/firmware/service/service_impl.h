@@ -78,7 +78,7 @@ struct c7x_service {
     /* The sessions and what they say is under it. Taken before the locks of target, module table,
      * heap and transport. */
     struct c7x_os_mutex lock;
-    struct c7x_session *sessions; /* newest first; those that end too */
+    struct c7x_session *sessions; /* oldest first; those that end too */
     uint32_t session_count;
     _Atomic uint32_t jobs_completed;
     _Atomic uint32_t jobs_failed;
@@ -132,6 +132,12 @@ void c7x_service_send(struct c7x_service *service, uint32_t endpoint,
  */
 void c7x_service_set_failure(struct c7x_session *session, struct c7x_response *response,
                              const struct c7x_error *error);
+
+/* ---- list.c: receiving role ---- */
+
+/* Fills in the list that the request asks for, as far as a frame holds it. */
+void c7x_service_list(struct c7x_service *service, const struct c7x_request *request,
+                      struct c7x_response *response);
 
 /* ---- route.c: receiving role ---- */
 

@@ -167,9 +167,11 @@ static enum c7x_status check_room(struct c7x_service *service, struct c7x_error 
 static void link_session(struct c7x_session *session)
 {
     struct c7x_service *service = session->service;
+    struct c7x_session **place = &service->sessions;
     c7x_os_mutex_lock(&service->lock);
-    session->next = service->sessions;
-    service->sessions = session;
+    while (*place != NULL)
+        place = &(*place)->next;
+    *place = session;
     service->session_count++;
     c7x_os_mutex_unlock(&service->lock);
 }

@@ -127,6 +127,13 @@ static enum c7x_status read_input(const uint8_t *payload, uint64_t size,
     return C7X_OK;
 }
 
+static void read_model(const uint8_t *payload, uint64_t size, struct c7x_manifest *manifest)
+{
+    size_t room = sizeof(manifest->model) - 1;
+    memset(manifest->model, 0, sizeof(manifest->model));
+    memcpy(manifest->model, payload, size < room ? (size_t)size : room);
+}
+
 static enum c7x_status read_record(const struct c7x_manifest_record *record, const uint8_t *payload,
                                    struct c7x_manifest *manifest, struct c7x_error *error)
 {
@@ -144,6 +151,9 @@ static enum c7x_status read_record(const struct c7x_manifest_record *record, con
             return refuse(error, "more than 128 inputs");
         return read_input(payload, record->payload_bytes,
                           &manifest->inputs[manifest->input_count++], error);
+    case C7X_MANIFEST_MODEL:
+        read_model(payload, record->payload_bytes, manifest);
+        return C7X_OK;
     default:
         return C7X_OK;
     }

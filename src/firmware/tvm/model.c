@@ -10,15 +10,19 @@ struct model {
     uint32_t generation; /* how many models the slot has held before */
     uint32_t session;
     uint32_t pin_count;
+    uint32_t owner; /* of its blocks */
     bool used;
     bool unload_at_unpin;
     uint8_t *copy; /* of the blob, in the heap; NULL when it is used where it is staged */
     struct c7x_constants constants;
-    c7x_dsp_addr address;
+    c7x_dsp_addr address; /* where it was staged, and how many bytes */
+    uint64_t staged_size;
     void (*release_bytes)(void *context, c7x_dsp_addr address);
     void *release_context;
 };
 
+/* Slots change under c7x_tvm_models_lock, in the core's one job at a time, so that the job itself
+ * may look without it. */
 static struct model models[C7X_TVM_MODEL_COUNT_MAX];
 static uint32_t next_index;
 static atomic_uint used_count;
@@ -66,13 +70,15 @@ static void release_bytes(const struct model *model)
 
 static void clear(struct model *model)
 {
-    uint32_t generation = model->generation + 1;
-    c7x_constants_unload(&model->constants);
-    if (model->copy != NULL)
-        c7x_heap_free(c7x_tvm.heap, model->copy);
+    struct model last = *model;
+    c7x_os_mutex_lock(&c7x_tvm_models_lock);
+    *model = (struct model){.generation = last.generation + 1};
+    c7x_os_mutex_unlock(&c7x_tvm_models_lock);
+    c7x_constants_unload(&last.constants);
+    if (last.copy != NULL)
+        c7x_heap_free(c7x_tvm.heap, last.copy);
     else
-        release_bytes(model);
-    *model = (struct model){.generation = generation};
+        release_bytes(&last);
     (void)atomic_fetch_sub(&used_count, 1);
 }
 
@@ -81,7 +87,7 @@ static enum c7x_status copy_bytes(struct model *model, const struct c7x_tvm_mode
 {
     if (!load->copy || load->size > SIZE_MAX)
         return C7X_OK;
-    model->copy = c7x_heap_alloc(c7x_tvm.heap, C7X_HEAP_SERVICE, (size_t)load->size, 0);
+    model->copy = c7x_heap_alloc(c7x_tvm.heap, model->owner, (size_t)load->size, 0);
     if (model->copy == NULL)
         return c7x_error_set_oom(error, "tvm", c7x_heap_oom(c7x_tvm.heap, (size_t)load->size),
                                  "copy of the weights");
@@ -94,7 +100,7 @@ static enum c7x_status fill(struct model *model, const struct c7x_tvm_model_load
 {
     C7X_RETURN_IF_ERROR(copy_bytes(model, load, error));
     return c7x_constants_load(model->copy != NULL ? model->copy : load->bytes, load->size,
-                              c7x_tvm.heap, C7X_HEAP_SERVICE, &model->constants, error);
+                              c7x_tvm.heap, model->owner, &model->constants, error);
 }
 
 static enum c7x_status load_into(struct model *model, const struct c7x_tvm_model_load *load,
@@ -109,8 +115,10 @@ static enum c7x_status load_into(struct model *model, const struct c7x_tvm_model
     }
     if (model->copy != NULL)
         release_bytes(model);
-    model->used = true;
     model->session = load->session;
+    c7x_os_mutex_lock(&c7x_tvm_models_lock);
+    model->used = true;
+    c7x_os_mutex_unlock(&c7x_tvm_models_lock);
     (void)atomic_fetch_add(&used_count, 1);
     return C7X_OK;
 }
@@ -126,7 +134,9 @@ enum c7x_status c7x_tvm_model_load(const struct c7x_tvm_model_load *load, uint32
         return c7x_error_set(error, C7X_BUSY, "tvm", "%u models are loaded already",
                              C7X_TVM_MODEL_COUNT_MAX);
     }
+    model->owner = c7x_heap_owner_new(c7x_tvm.heap);
     model->address = load->address;
+    model->staged_size = load->size;
     model->release_bytes = load->release_bytes;
     model->release_context = load->release_context;
     C7X_RETURN_IF_ERROR(load_into(model, load, error));
@@ -166,6 +176,47 @@ void c7x_tvm_model_unload_all(void)
         if (models[i].used)
             unload(&models[i]);
     }
+}
+
+/* Call with the models locked. */
+static void describe(uint32_t index, struct c7x_tvm_model_entry *out)
+{
+    const struct model *model = &models[index];
+    *out = (struct c7x_tvm_model_entry){
+        .id = id_of(index),
+        .session = model->session,
+        .owner = model->owner,
+        .heap_bytes = c7x_heap_owner_bytes(c7x_tvm.heap, model->owner),
+        .staged_bytes = model->copy == NULL ? model->staged_size : 0,
+    };
+}
+
+uint32_t c7x_tvm_model_list(uint32_t first, struct c7x_tvm_model_entry *out, uint32_t capacity,
+                            uint32_t *out_total)
+{
+    uint32_t total = 0;
+    uint32_t count = 0;
+    c7x_os_mutex_lock(&c7x_tvm_models_lock);
+    for (uint32_t i = 0; i < C7X_TVM_MODEL_COUNT_MAX; i++) {
+        if (!models[i].used)
+            continue;
+        if (total >= first && count < capacity)
+            describe(i, &out[count++]);
+        total++;
+    }
+    c7x_os_mutex_unlock(&c7x_tvm_models_lock);
+    *out_total = total;
+    return count;
+}
+
+uint32_t c7x_tvm_model_session_count(uint32_t session)
+{
+    uint32_t count = 0;
+    c7x_os_mutex_lock(&c7x_tvm_models_lock);
+    for (uint32_t i = 0; i < C7X_TVM_MODEL_COUNT_MAX; i++)
+        count += models[i].used && models[i].session == session;
+    c7x_os_mutex_unlock(&c7x_tvm_models_lock);
+    return count;
 }
 
 uint32_t c7x_tvm_model_count(void)

@@ -35,6 +35,20 @@ enum c7x_status c7x_tvm_model_unload(uint32_t session, uint32_t id,
 void c7x_tvm_model_unload_session(uint32_t session);
 void c7x_tvm_model_unload_all(void);
 
+/* What a list says about a model. */
+struct c7x_tvm_model_entry {
+    uint32_t id;
+    uint32_t session;
+    uint32_t owner; /* of its blocks in the heap */
+    uint64_t heap_bytes;
+    uint64_t staged_bytes; /* used in place; 0: copied */
+};
+
+/* Copies up to `capacity` models from number `first` on and returns how many; *out_total is how
+ * many there are. What one call copies is of one moment. Any task, like the next two. */
+uint32_t c7x_tvm_model_list(uint32_t first, struct c7x_tvm_model_entry *out, uint32_t capacity,
+                            uint32_t *out_total);
+uint32_t c7x_tvm_model_session_count(uint32_t session);
 uint32_t c7x_tvm_model_count(void);
 
 /* The constants, which stay until c7x_tvm_model_unpin(). C7X_HANDLE. */

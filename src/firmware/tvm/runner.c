@@ -325,8 +325,15 @@ static void runner_unbind(void *opaque)
     destroy(instance);
 }
 
+static const char *runner_name(const void *opaque)
+{
+    const struct instance *instance = opaque;
+    return instance->manifest.model;
+}
+
 const struct c7x_module_kind_ops c7x_tvm_kind = {
     .bind = runner_bind,
     .infer = runner_infer,
     .unbind = runner_unbind,
+    .name = runner_name,
 };

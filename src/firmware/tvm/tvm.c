@@ -6,12 +6,17 @@
 #include "firmware/tvm/tvm_impl.h"
 
 struct c7x_tvm_config c7x_tvm;
+struct c7x_os_mutex c7x_tvm_models_lock;
 
 static _Thread_local struct c7x_tvm_context *current;
 
 void c7x_tvm_init(const struct c7x_tvm_config *config)
 {
+    static bool has_lock; /* it is never taken down: models live as long as the core */
     c7x_tvm = *config;
+    if (!has_lock && c7x_os_mutex_init(&c7x_tvm_models_lock) != C7X_OK)
+        c7x_os_panic("tvm: no mutex");
+    has_lock = true;
     g_l2_mem_addr = config->l2;
     g_l2_mem_size = config->l2_size;
 }

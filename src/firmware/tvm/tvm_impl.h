@@ -5,6 +5,7 @@
 
 #include "c7x_module.h"
 #include "firmware/tvm/tvm.h"
+#include "os/os.h"
 
 #include <setjmp.h>
 #include <stdbool.h>
@@ -38,6 +39,7 @@ struct c7x_tvm_context {
 /* ---- tvm.c ---- */
 
 extern struct c7x_tvm_config c7x_tvm;
+extern struct c7x_os_mutex c7x_tvm_models_lock;
 
 /* The context of this task, NULL outside a call. It belongs to the task so that a pre-empted job
  * keeps its own. */

@@ -64,7 +64,14 @@ static void unpin(struct c7x_memory *memory, c7x_dsp_addr address)
     c7x_buffer_table_unpin(c7x_emulator_device_buffers(core.link), address);
 }
 
-static const struct c7x_memory_ops memory_ops = {.owns = owns, .pin = pin, .unpin = unpin};
+static void visit_buffers(struct c7x_memory *memory, c7x_memory_visit_fn visit, void *context)
+{
+    (void)memory;
+    c7x_buffer_table_visit(c7x_emulator_device_buffers(core.link), visit, context);
+}
+
+static const struct c7x_memory_ops memory_ops = {
+    .owns = owns, .pin = pin, .unpin = unpin, .visit_buffers = visit_buffers};
 
 /* ---- The log: trace0 ---- */
 
@@ -136,6 +143,7 @@ static enum c7x_status build_service(void)
     struct c7x_service_config service = {.link = core.link,
                                          .memory = &core.memory,
                                          .heap = core.heap,
+                                         .fast_heap = core.fast_heap,
                                          .modules = core.modules,
                                          .target = &core.target};
     return c7x_service_create(&service, &core.service);
