@@ -124,10 +124,13 @@ def main():
             suites += [("docs", [sys.executable, "tests/docs/run.py", "--build", str(build)], 300),
                        ("install", [sys.executable, "tests/install/run.py", "--build", str(build)], 300),
                        ("compiler", [sys.executable, "-m", "unittest", "discover", "-v", "-s", "compiler/tests"], 900),
-                       ("models", [sys.executable, "tests/models/run.py", "--count"], 1500)]
+                       ("models", [sys.executable, "tests/models/run.py", "--count"], 1500),
+                       ("cpp", [sys.executable, "tests/cpp/run.py", "--build", str(build)], 600),
+                       ("python", [sys.executable, "-m", "unittest", "discover", "-v", "-s", "tests/python"], 600),
+                       ("examples", [sys.executable, "tests/examples/run.py", "--build", str(build)], 300)]
         for name, command, seconds in suites:
             code, output, took = run(command, environment, seconds)
-            count = count_unittest if name == "compiler" else count_closing
+            count = count_unittest if "unittest" in command else count_closing
             tally.add(name, *count(code, output), took, output)
     skipped = f", {tally.skipped} skipped" if tally.skipped else ""
     print(f"{tally.passed} passed, {tally.failed} failed{skipped}")
