@@ -96,8 +96,7 @@ enum c7x_status c7x_client_open_with(const struct c7x_client_options *options,
 /* Ends the session: its modules are unloaded, its buffers freed. NULL is legal. */
 void c7x_client_close(struct c7x_client *client);
 
-/* Text of the last failure of this client, or (NULL) of this thread's last failed open; "" if there
- * was none. */
+/* Why this thread's last call failed; "" if it did not. `client` may be NULL. */
 const char *c7x_client_last_error(const struct c7x_client *client);
 /* Station where the last failure arose ("loader", "tvm", "client" ...); "" if there was none. */
 const char *c7x_client_last_station(const struct c7x_client *client);
@@ -156,6 +155,68 @@ enum c7x_status c7x_client_infer_flags(struct c7x_client *client, uint32_t handl
                                        int input_count, struct c7x_client_tensor *outputs,
                                        int *inout_output_count, uint64_t *out_cycles,
                                        uint32_t flags) C7X_NODISCARD;
+
+/* ---- Asynchronous inference ---- */
+
+/*
+ * One request in flight, with windows of its own. Several may be, of one client or many; those of
+ * one module and priority run in the order in which they were sent.
+ */
+struct c7x_inference;
+
+/*
+ * Called once when an inference has ended, well or not, from a thread of the library. It may use
+ * the inference, also free it, and may send others; it must not wait for one.
+ */
+typedef void (*c7x_inference_done_fn)(void *context, struct c7x_inference *inference);
+
+struct c7x_infer_options {
+    size_t struct_size; /* sizeof(struct c7x_infer_options) */
+    uint32_t handle;
+    uint32_t model_id;
+    uint32_t flags;             /* C7X_INFER_* */
+    int64_t deadline_ms;        /* from now to the end of the inference; default: the client's */
+    uint64_t output_bytes;      /* of the output window; 0: what the last loaded module declares */
+    c7x_inference_done_fn done; /* NULL: wait, or poll c7x_client_event_fd() */
+    void *context;
+};
+
+/* Fills in the defaults for this client. */
+void c7x_infer_options_init(struct c7x_client *client, struct c7x_infer_options *options);
+
+/*
+ * Sends an inference and returns. The inputs have been copied when it does. What fails later is
+ * told by the inference. The caller frees *out_inference, before it closes the client.
+ */
+enum c7x_status c7x_client_infer_async(struct c7x_client *client,
+                                       const struct c7x_infer_options *options,
+                                       const struct c7x_client_tensor *inputs, int input_count,
+                                       struct c7x_inference **out_inference) C7X_NODISCARD;
+/* Waits until it has ended; C7X_OK then, however it ended. C7X_TIMEOUT: not yet; it goes on. */
+enum c7x_status c7x_inference_wait(struct c7x_inference *inference,
+                                   int64_t deadline_ms) C7X_NODISCARD;
+/*
+ * How it ended, and its outputs, which live until it is freed; parameters as of c7x_client_infer().
+ * C7X_BUSY: it has not ended yet.
+ */
+enum c7x_status c7x_inference_result(struct c7x_inference *inference,
+                                     struct c7x_client_tensor *outputs, int *inout_output_count,
+                                     uint64_t *out_cycles) C7X_NODISCARD;
+/*
+ * Takes it back if it still waits on the device: it then ends as C7X_CANCELLED. C7X_BUSY: it runs,
+ * and will end by itself; C7X_HANDLE: it has ended.
+ */
+enum c7x_status c7x_inference_cancel(struct c7x_inference *inference) C7X_NODISCARD;
+/* Ends its use; one that has not ended is taken back as far as that goes. NULL is legal. */
+void c7x_inference_free(struct c7x_inference *inference);
+
+/*
+ * A descriptor that is readable while c7x_client_next_completed() has something to give; -1 on
+ * failure. It belongs to the client.
+ */
+int c7x_client_event_fd(struct c7x_client *client);
+/* The inference without a `done` that ended first and was not given out yet, or NULL. */
+struct c7x_inference *c7x_client_next_completed(struct c7x_client *client);
 
 /*
  * The shared buffers of inputs and outputs: pointer and size in bytes; NULL if there is none yet.

@@ -13,36 +13,74 @@
 
 #define DESCRIPTORS_DEFAULT 4u /* when the module does not say how many inputs it has */
 
+enum c7x_status c7x_client_attach(struct c7x_client *client, size_t size, int64_t deadline_ns,
+                                  struct c7x_buffer *out_buffer)
+{
+    pthread_mutex_lock(&client->setup_lock);
+    enum c7x_status status = client->link->ops->attach(client->link, size, deadline_ns, out_buffer,
+                                                       c7x_client_thread_error());
+    pthread_mutex_unlock(&client->setup_lock);
+    return status;
+}
+
+void c7x_client_detach(struct c7x_client *client, struct c7x_buffer *buffer)
+{
+    pthread_mutex_lock(&client->setup_lock);
+    client->link->ops->detach(client->link, buffer);
+    pthread_mutex_unlock(&client->setup_lock);
+}
+
+enum c7x_status c7x_client_take_io(struct c7x_client *client, int64_t deadline_ns)
+{
+    pthread_mutex_lock(&client->lock);
+    while (client->io_taken && c7x_os_clock_ns() < deadline_ns)
+        c7x_client_wait_for_change(client, deadline_ns);
+    bool taken = !client->io_taken;
+    client->io_taken = true;
+    pthread_mutex_unlock(&client->lock);
+    if (!taken)
+        return c7x_error_set(c7x_client_thread_error(), C7X_TIMEOUT, C7X_CLIENT_STATION,
+                             "another call of this client uses its buffers");
+    return C7X_OK;
+}
+
+void c7x_client_give_io(struct c7x_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    client->io_taken = false;
+    pthread_cond_broadcast(&client->changed);
+    pthread_mutex_unlock(&client->lock);
+}
+
 static enum c7x_status grow(struct c7x_client *client, struct c7x_buffer *buffer, bool locked,
                             const char *name, uint64_t size, int64_t deadline_ns)
 {
     if (size <= buffer->size)
         return C7X_OK;
     if (locked)
-        return c7x_error_set(
-            &client->error, C7X_LOCKED, C7X_CLIENT_STATION,
-            "the %s buffer has %zu bytes, %llu are needed, and a pointer to it has been "
-            "handed out",
-            name, buffer->size, (unsigned long long)size);
+        return c7x_error_set(c7x_client_thread_error(), C7X_LOCKED, C7X_CLIENT_STATION,
+                             "the %s buffer has %zu bytes, %llu are needed, and a pointer to it "
+                             "has been handed out",
+                             name, buffer->size, (unsigned long long)size);
     if (size > C7X_WIRE_CARVEOUT_SIZE)
-        return c7x_error_set(&client->error, C7X_SIZE, C7X_CLIENT_STATION,
+        return c7x_error_set(c7x_client_thread_error(), C7X_SIZE, C7X_CLIENT_STATION,
                              "%llu bytes for the %s buffer; all shared memory has %u",
                              (unsigned long long)size, name, C7X_WIRE_CARVEOUT_SIZE);
     /* The old one goes first, so that the new one may take its place. */
-    client->link->ops->detach(client->link, buffer);
-    return client->link->ops->attach(client->link, (size_t)size, deadline_ns, buffer,
-                                     &client->error);
+    c7x_client_detach(client, buffer);
+    return c7x_client_attach(client, (size_t)size, deadline_ns, buffer);
 }
 
-enum c7x_status c7x_client_grow_input(struct c7x_client *client, uint64_t size, int64_t deadline_ns)
+enum c7x_status c7x_client_grow_input(struct c7x_client *client, struct c7x_io *io, uint64_t size,
+                                      int64_t deadline_ns)
 {
-    return grow(client, &client->input, client->input_locked, "input", size, deadline_ns);
+    return grow(client, &io->input, io->input_locked, "input", size, deadline_ns);
 }
 
-enum c7x_status c7x_client_grow_output(struct c7x_client *client, uint64_t size,
+enum c7x_status c7x_client_grow_output(struct c7x_client *client, struct c7x_io *io, uint64_t size,
                                        int64_t deadline_ns)
 {
-    return grow(client, &client->output, client->output_locked, "output", size, deadline_ns);
+    return grow(client, &io->output, io->output_locked, "output", size, deadline_ns);
 }
 
 /* Declared sizes round tensors up to 64, cache lines have 128: room so that each tensor has lines
@@ -54,94 +92,108 @@ static uint64_t with_line_room(uint64_t bytes, uint64_t tensor_count)
 
 void c7x_client_declare_io(struct c7x_client *client, const struct c7x_response *response)
 {
-    client->io.input_bytes = response->body.dyn_load.io_input_bytes;
-    client->io.output_bytes = response->body.dyn_load.io_output_bytes;
-    client->io.input_count = response->body.dyn_load.io_num_inputs;
-    client->io.output_count = response->body.dyn_load.io_num_outputs;
-    client->io.flags = response->body.dyn_load.io_flags;
-    uint32_t slots = client->io.input_count;
+    pthread_mutex_lock(&client->lock);
+    client->declared.input_bytes = response->body.dyn_load.io_input_bytes;
+    client->declared.output_bytes = response->body.dyn_load.io_output_bytes;
+    client->declared.input_count = response->body.dyn_load.io_num_inputs;
+    client->declared.output_count = response->body.dyn_load.io_num_outputs;
+    client->declared.flags = response->body.dyn_load.io_flags;
+    pthread_mutex_unlock(&client->lock);
+    uint32_t slots = client->declared.input_count;
     if (slots == 0 || slots > C7X_WIRE_INPUTS_MAX)
         slots = DESCRIPTORS_DEFAULT;
-    client->input_data_offset = (size_t)c7x_round_up(slots * sizeof(struct c7x_tensor_desc), 64);
-    client->input_locked = client->output_locked = false;
+    client->io.data_offset = (size_t)c7x_round_up(slots * sizeof(struct c7x_tensor_desc), 64);
+    client->io.input_locked = client->io.output_locked = false;
     /* What cannot be had now is no failure of the load: the declaration is an upper bound. */
     int64_t deadline_ns = c7x_client_deadline_ns(client);
-    if (c7x_client_grow_input(client,
-                              with_line_room(client->io.input_bytes, client->io.input_count),
-                              deadline_ns) != C7X_OK ||
-        c7x_client_grow_output(client,
-                               with_line_room(client->io.output_bytes, client->io.output_count),
-                               deadline_ns) != C7X_OK)
-        c7x_error_clear(&client->error);
+    if (c7x_client_grow_input(
+            client, &client->io,
+            with_line_room(client->declared.input_bytes, client->declared.input_count),
+            deadline_ns) != C7X_OK ||
+        c7x_client_grow_output(
+            client, &client->io,
+            with_line_room(client->declared.output_bytes, client->declared.output_count),
+            deadline_ns) != C7X_OK)
+        c7x_error_clear(c7x_client_thread_error());
 }
 
-void c7x_client_abandon_io(struct c7x_client *client)
+void c7x_client_abandon_io(struct c7x_client *client, struct c7x_io *io)
 {
-    /* The device keeps the memory until its job ends, and nobody else gets it before. */
-    client->link->ops->detach(client->link, &client->input);
-    client->link->ops->detach(client->link, &client->output);
-    client->input_locked = client->output_locked = false;
+    c7x_client_detach(client, &io->input);
+    c7x_client_detach(client, &io->output);
+    io->input_locked = io->output_locked = false;
 }
 
 static void *hand_out(struct c7x_client *client, const struct c7x_buffer *buffer, bool *locked,
                       size_t *out_size)
 {
-    c7x_client_enter(client);
-    void *pointer = buffer->pointer;
+    void *pointer = NULL;
+    c7x_client_enter();
+    if (c7x_client_take_io(client, c7x_client_deadline_ns(client)) != C7X_OK)
+        return NULL;
+    pointer = buffer->pointer;
     if (pointer != NULL)
         *locked = true;
     if (out_size != NULL)
         *out_size = buffer->size;
-    c7x_client_leave(client, C7X_OK);
+    c7x_client_give_io(client);
     return pointer;
 }
 
 void *c7x_client_get_input_buffer(struct c7x_client *client, size_t *out_size)
 {
-    return hand_out(client, &client->input, &client->input_locked, out_size);
+    return hand_out(client, &client->io.input, &client->io.input_locked, out_size);
 }
 
 void *c7x_client_get_output_buffer(struct c7x_client *client, size_t *out_size)
 {
-    return hand_out(client, &client->output, &client->output_locked, out_size);
+    return hand_out(client, &client->io.output, &client->io.output_locked, out_size);
 }
 
 size_t c7x_client_get_input_data_offset(struct c7x_client *client)
 {
-    c7x_client_enter(client);
-    size_t offset = client->input_data_offset;
-    c7x_client_leave(client, C7X_OK);
+    c7x_client_enter();
+    if (c7x_client_take_io(client, c7x_client_deadline_ns(client)) != C7X_OK)
+        return 0;
+    size_t offset = client->io.data_offset;
+    c7x_client_give_io(client);
     return offset;
 }
 
 size_t c7x_client_input_capacity(struct c7x_client *client)
 {
-    c7x_client_enter(client);
-    size_t size = client->input.size;
-    c7x_client_leave(client, C7X_OK);
+    c7x_client_enter();
+    if (c7x_client_take_io(client, c7x_client_deadline_ns(client)) != C7X_OK)
+        return 0;
+    size_t size = client->io.input.size;
+    c7x_client_give_io(client);
     return size;
 }
 
 enum c7x_status c7x_client_reserve_io(struct c7x_client *client, uint64_t input_bytes,
                                       uint64_t output_bytes)
 {
-    c7x_client_enter(client);
     int64_t deadline_ns = c7x_client_deadline_ns(client);
-    enum c7x_status status = c7x_client_grow_input(client, input_bytes, deadline_ns);
+    c7x_client_enter();
+    C7X_RETURN_IF_ERROR(c7x_client_take_io(client, deadline_ns));
+    enum c7x_status status = c7x_client_grow_input(client, &client->io, input_bytes, deadline_ns);
     if (status == C7X_OK)
-        status = c7x_client_grow_output(client, output_bytes, deadline_ns);
-    return c7x_client_leave(client, status);
+        status = c7x_client_grow_output(client, &client->io, output_bytes, deadline_ns);
+    c7x_client_give_io(client);
+    return status;
 }
 
 enum c7x_status c7x_client_get_io_meta(struct c7x_client *client, uint64_t *out_input_bytes,
                                        uint64_t *out_output_bytes, uint32_t *out_input_count,
                                        uint32_t *out_output_count, uint32_t *out_flags)
 {
-    c7x_client_enter(client);
-    *out_input_bytes = client->io.input_bytes;
-    *out_output_bytes = client->io.output_bytes;
-    *out_input_count = client->io.input_count;
-    *out_output_count = client->io.output_count;
-    *out_flags = client->io.flags;
-    return c7x_client_leave(client, C7X_OK);
+    c7x_client_enter();
+    C7X_RETURN_IF_ERROR(c7x_client_take_io(client, c7x_client_deadline_ns(client)));
+    *out_input_bytes = client->declared.input_bytes;
+    *out_output_bytes = client->declared.output_bytes;
+    *out_input_count = client->declared.input_count;
+    *out_output_count = client->declared.output_count;
+    *out_flags = client->declared.flags;
+    c7x_client_give_io(client);
+    return C7X_OK;
 }

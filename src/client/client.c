@@ -12,7 +12,7 @@
 #define DEADLINE_MS_DEFAULT 60000
 #define NS_PER_MS 1000000LL
 
-/* Why this thread's last call without a client failed. */
+/* Why this thread's last call failed. */
 static _Thread_local struct c7x_error thread_error;
 
 struct c7x_error *c7x_client_thread_error(void)
@@ -20,19 +20,9 @@ struct c7x_error *c7x_client_thread_error(void)
     return &thread_error;
 }
 
-void c7x_client_enter(struct c7x_client *client)
+void c7x_client_enter(void)
 {
-    pthread_mutex_lock(&client->lock);
-    c7x_error_clear(&client->error);
-    client->has_oom = false;
-}
-
-enum c7x_status c7x_client_leave(struct c7x_client *client, enum c7x_status status)
-{
-    if (status == C7X_RESET)
-        client->is_reset = true;
-    pthread_mutex_unlock(&client->lock);
-    return status;
+    c7x_error_clear(&thread_error);
 }
 
 int64_t c7x_client_deadline_of_ms(int64_t deadline_ms)
@@ -42,9 +32,12 @@ int64_t c7x_client_deadline_of_ms(int64_t deadline_ms)
     return c7x_os_deadline_ns(deadline_ms * NS_PER_MS);
 }
 
-int64_t c7x_client_deadline_ns(const struct c7x_client *client)
+int64_t c7x_client_deadline_ns(struct c7x_client *client)
 {
-    return c7x_client_deadline_of_ms(client->options.deadline_ms);
+    pthread_mutex_lock(&client->lock);
+    int64_t deadline_ms = client->options.deadline_ms;
+    pthread_mutex_unlock(&client->lock);
+    return c7x_client_deadline_of_ms(deadline_ms);
 }
 
 void c7x_client_options_init(struct c7x_client_options *options)
@@ -79,7 +72,7 @@ enum c7x_status c7x_client_options_take(const struct c7x_client_options *options
 static enum c7x_status take_options(struct c7x_client *client,
                                     const struct c7x_client_options *options)
 {
-    C7X_RETURN_IF_ERROR(c7x_client_options_take(options, &client->options, &client->error));
+    C7X_RETURN_IF_ERROR(c7x_client_options_take(options, &client->options, &thread_error));
     const char *name =
         client->options.name != NULL ? client->options.name : program_invocation_short_name;
     strncpy(client->name, name, sizeof client->name - 1);
@@ -93,15 +86,26 @@ static enum c7x_status check_version(struct c7x_client *client, int64_t deadline
     struct c7x_response response;
     C7X_RETURN_IF_ERROR(c7x_client_exchange(client, &request, deadline_ns, &response));
     client->wire_version = response.body.status.version;
-    if (C7X_WIRE_VERSION_MAJOR(client->wire_version) == C7X_WIRE_VERSION_MAJOR(C7X_WIRE_VERSION) &&
-        client->wire_version >= C7X_WIRE_VERSION_3_1)
+    if (C7X_WIRE_VERSION_MAJOR(client->wire_version) == C7X_WIRE_VERSION_MAJOR(C7X_WIRE_VERSION))
         return C7X_OK;
     return c7x_error_set(
-        &client->error, C7X_VERSION, C7X_CLIENT_STATION,
-        "the device speaks wire version %u.%u, this library needs %u.%u or a later %u",
+        &thread_error, C7X_VERSION, C7X_CLIENT_STATION,
+        "the device speaks wire version %u.%u, this library %u.%u; the first "
+        "number must be the same",
         C7X_WIRE_VERSION_MAJOR(client->wire_version), C7X_WIRE_VERSION_MINOR(client->wire_version),
-        C7X_WIRE_VERSION_MAJOR(C7X_WIRE_VERSION), C7X_WIRE_VERSION_MINOR(C7X_WIRE_VERSION),
-        C7X_WIRE_VERSION_MAJOR(C7X_WIRE_VERSION));
+        C7X_WIRE_VERSION_MAJOR(C7X_WIRE_VERSION), C7X_WIRE_VERSION_MINOR(C7X_WIRE_VERSION));
+}
+
+/* 3.0 firmware has no sessions, and wants files at the carve-out's start, KV behind them. */
+static enum c7x_status reserve_staging_3_0(struct c7x_client *client, int64_t deadline_ns)
+{
+    C7X_RETURN_IF_ERROR(c7x_client_attach(client, C7X_WIRE_STAGING_SIZE + C7X_WIRE_KV_SIZE,
+                                          deadline_ns, &client->staging_3_0));
+    if (client->staging_3_0.dsp_address == C7X_WIRE_STAGING_ADDR)
+        return C7X_OK;
+    return c7x_error_set(&thread_error, C7X_BUSY, C7X_CLIENT_STATION,
+                         "firmware of wire version 3.0 serves one program, and another one holds "
+                         "its staging area");
 }
 
 static enum c7x_status open_session(struct c7x_client *client, int64_t deadline_ns)
@@ -115,7 +119,7 @@ static enum c7x_status open_session(struct c7x_client *client, int64_t deadline_
     memcpy(request.body.session_open.name, client->name, sizeof request.body.session_open.name);
     C7X_RETURN_IF_ERROR(c7x_client_exchange(client, &request, deadline_ns, &response));
     if (response.body.session_open.nonce != request.body.session_open.nonce)
-        return c7x_error_set(&client->error, C7X_PROTOCOL, C7X_CLIENT_STATION,
+        return c7x_error_set(&thread_error, C7X_PROTOCOL, C7X_CLIENT_STATION,
                              "the device answered another client's session");
     client->has_session = true;
     return C7X_OK;
@@ -125,8 +129,8 @@ static enum c7x_status bind_printf(struct c7x_client *client, int64_t deadline_n
 {
     struct c7x_request request = {.type = C7X_MSG_SET_PRINTF_BUF};
     struct c7x_response response;
-    C7X_RETURN_IF_ERROR(client->link->ops->attach(client->link, C7X_WIRE_PRINTF_SIZE, deadline_ns,
-                                                  &client->printf, &client->error));
+    C7X_RETURN_IF_ERROR(
+        c7x_client_attach(client, C7X_WIRE_PRINTF_SIZE, deadline_ns, &client->printf));
     request.body.printf_buf.address = client->printf.dsp_address;
     request.body.printf_buf.size = C7X_WIRE_PRINTF_SIZE;
     return c7x_client_exchange(client, &request, deadline_ns, &response);
@@ -141,22 +145,29 @@ static enum c7x_status connect_client(struct c7x_client *client,
         client->seq = (uint32_t)c7x_os_clock_ns();
     if (client->link == NULL)
         C7X_RETURN_IF_ERROR(
-            c7x_client_open_link(&client->options, deadline_ns, &client->link, &client->error));
+            c7x_client_open_link(&client->options, deadline_ns, &client->link, &thread_error));
     C7X_RETURN_IF_ERROR(check_version(client, deadline_ns));
-    C7X_RETURN_IF_ERROR(open_session(client, deadline_ns));
+    if (client->wire_version >= C7X_WIRE_VERSION_3_1)
+        C7X_RETURN_IF_ERROR(open_session(client, deadline_ns));
+    else
+        C7X_RETURN_IF_ERROR(reserve_staging_3_0(client, deadline_ns));
     return bind_printf(client, deadline_ns);
 }
 
 static struct c7x_client *new_client(void)
 {
-    pthread_mutexattr_t attributes;
+    pthread_condattr_t attributes;
     struct c7x_client *client = calloc(1, sizeof *client);
     if (client == NULL)
         return NULL;
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
-    pthread_mutex_init(&client->lock, &attributes);
-    pthread_mutexattr_destroy(&attributes);
+    client->event_fd = -1;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&client->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&client->lock, NULL);
+    pthread_mutex_init(&client->setup_lock, NULL);
+    pthread_mutex_init(&client->print_lock, NULL);
     return client;
 }
 
@@ -172,10 +183,12 @@ enum c7x_status c7x_client_open_over(struct c7x_host_link *link,
                              "no memory for a client");
     }
     client->link = link;
+    c7x_client_enter();
     enum c7x_status status = connect_client(client, options);
     if (status != C7X_OK) {
-        thread_error = client->error;
+        struct c7x_error why = thread_error; /* closing is a call too */
         c7x_client_close(client);
+        thread_error = why;
         return status;
     }
     *out_client = client;
@@ -198,8 +211,9 @@ static void close_session(struct c7x_client *client)
 {
     struct c7x_request request = {.type = C7X_MSG_SESSION_CLOSE};
     struct c7x_response response;
-    if (client->has_session && !client->is_reset)
-        (void)!c7x_client_exchange(client, &request, c7x_client_deadline_ns(client), &response);
+    if (client->has_session &&
+        c7x_client_exchange(client, &request, c7x_client_deadline_ns(client), &response) != C7X_OK)
+        c7x_error_clear(&thread_error); /* the link's end tells the device as well */
 }
 
 void c7x_client_close(struct c7x_client *client)
@@ -208,25 +222,32 @@ void c7x_client_close(struct c7x_client *client)
         return;
     close_session(client);
     if (client->link != NULL) {
+        c7x_client_end_inferences(client);
         c7x_client_free_staged(client);
-        client->link->ops->detach(client->link, &client->input);
-        client->link->ops->detach(client->link, &client->output);
-        client->link->ops->detach(client->link, &client->printf);
+        c7x_client_abandon_io(client, &client->io);
+        c7x_client_detach(client, &client->printf);
+        c7x_client_detach(client, &client->staging_3_0);
         client->link->ops->close(client->link);
     }
+    if (client->event_fd >= 0)
+        close(client->event_fd);
+    pthread_mutex_destroy(&client->print_lock);
+    pthread_mutex_destroy(&client->setup_lock);
     pthread_mutex_destroy(&client->lock);
+    pthread_cond_destroy(&client->changed);
     free(client);
 }
 
 const char *c7x_client_last_error(const struct c7x_client *client)
 {
-    return client != NULL ? client->error.text : thread_error.text;
+    (void)client; /* the calling thread's, so that threads do not overwrite each other's */
+    return thread_error.text;
 }
 
 const char *c7x_client_last_station(const struct c7x_client *client)
 {
-    const char *station = client != NULL ? client->error.station : thread_error.station;
-    return station != NULL ? station : "";
+    (void)client;
+    return thread_error.station != NULL ? thread_error.station : "";
 }
 
 void c7x_client_set_deadline(struct c7x_client *client, int64_t deadline_ms)
@@ -241,14 +262,14 @@ enum c7x_status c7x_client_ping(struct c7x_client *client, uint32_t *out_version
 {
     struct c7x_request request = {.type = C7X_MSG_PING};
     struct c7x_response response;
-    c7x_client_enter(client);
+    c7x_client_enter();
     enum c7x_status status =
         c7x_client_exchange(client, &request, c7x_client_deadline_ns(client), &response);
     if (status == C7X_OK && out_version != NULL)
         *out_version = response.body.status.version;
     if (status == C7X_OK && out_uptime_ms != NULL)
         *out_uptime_ms = response.body.status.uptime_ms;
-    return c7x_client_leave(client, status);
+    return status;
 }
 
 enum c7x_status c7x_client_get_status(struct c7x_client *client,
@@ -256,34 +277,42 @@ enum c7x_status c7x_client_get_status(struct c7x_client *client,
 {
     struct c7x_request request = {.type = C7X_MSG_GET_STATUS};
     struct c7x_response response;
-    c7x_client_enter(client);
+    c7x_client_enter();
     enum c7x_status status =
         c7x_client_exchange(client, &request, c7x_client_deadline_ns(client), &response);
     if (status == C7X_OK)
         *out_status = (struct c7x_client_status){
             response.body.status.version, response.body.status.uptime_ms,
             response.body.status.jobs_completed, response.body.status.jobs_failed};
-    return c7x_client_leave(client, status);
+    return status;
+}
+
+static uint32_t saturate(uint64_t bytes)
+{
+    return bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)bytes;
 }
 
 int c7x_client_get_last_oom(const struct c7x_client *client, uint32_t *out_requested,
                             uint32_t *out_free, uint32_t *out_total)
 {
-    if (!client->has_oom)
+    (void)client;
+    if (thread_error.status != C7X_NOMEM || thread_error.oom.total == 0)
         return 0;
-    *out_requested = client->oom_requested;
-    *out_free = client->oom_free;
-    *out_total = client->oom_total;
+    *out_requested = saturate(thread_error.oom.requested);
+    *out_free = saturate(thread_error.oom.free);
+    *out_total = saturate(thread_error.oom.total);
     return 1;
 }
 
 enum c7x_status c7x_client_read_trace(struct c7x_client *client, uint64_t *inout_position,
                                       char *text, size_t text_size, size_t *out_size)
 {
-    c7x_client_enter(client);
-    return c7x_client_leave(client,
-                            client->link->ops->read_log(client->link, inout_position, text,
-                                                        text_size, out_size, &client->error));
+    c7x_client_enter();
+    pthread_mutex_lock(&client->setup_lock);
+    enum c7x_status status = client->link->ops->read_log(client->link, inout_position, text,
+                                                         text_size, out_size, &thread_error);
+    pthread_mutex_unlock(&client->setup_lock);
+    return status;
 }
 
 const char *c7x_strerror(int status)

@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the sources of this folder alone. */
+/*
+ * Shared by the sources of this folder alone.
+ *
+ *   client.c     open, close, small requests     device.c    device strings, the emulator's life
+ *   exchange.c   requests in flight              inference.c asynchronous inference
+ *   load.c       files to modules and models     infer.c     one inference: inputs, outputs
+ *   buffers.c    input and output buffers        printed.c   what modules print
+ *   list.c       what a device holds             raw.c       frames as they are
+ *
+ * Threads: any number may call. `lock` guards what is marked below; the transport's setup calls are
+ * one at a time under `setup_lock`; the client's own input and output buffers belong to one call at
+ * a time (c7x_client_take_io). Errors are the calling thread's.
+ */
 #ifndef C7X_CLIENT_CLIENT_IMPL_H
 #define C7X_CLIENT_CLIENT_IMPL_H
 
@@ -20,42 +32,74 @@ struct c7x_staged {
     struct c7x_buffer buffer;
 };
 
+/* The windows of one inference. */
+struct c7x_io {
+    struct c7x_io *next;
+    struct c7x_buffer input;
+    struct c7x_buffer output;
+    size_t data_offset; /* of tensors in the input buffer, behind the descriptors */
+    bool input_locked;  /* a pointer has been handed out: it may not move */
+    bool output_locked;
+};
+
+/* A request that has been sent and not been answered. On the stack of who waits, or in an
+ * inference. */
+struct c7x_pending {
+    struct c7x_pending *next;
+    uint32_t seq;
+    uint32_t request_type;
+    bool done;              /* `status` is there, and `response` if it is C7X_OK */
+    enum c7x_status status; /* of the exchange itself: C7X_RESET, C7X_PROTOCOL */
+    struct c7x_response response;
+    int64_t deadline_ns;
+    /* Called once, by the thread that reads, without the lock, when done; NULL: somebody waits. */
+    void (*completed)(struct c7x_pending *pending);
+};
+
 struct c7x_client {
-    pthread_mutex_t lock; /* one call at a time; recursive, since one public call may use another */
     struct c7x_host_link *link;
     struct c7x_client_options options;
     char name[C7X_CLIENT_NAME_MAX + 1];
     uint32_t wire_version; /* of the device */
-    bool has_session;
-    bool is_reset; /* the device went away: nothing works but close */
-    uint32_t seq;
-    struct c7x_error error; /* of the last call that failed */
-    uint32_t oom_requested; /* bytes, as the device told; valid when has_oom */
-    uint32_t oom_free;
-    uint32_t oom_total;
-    bool has_oom;
-    struct c7x_staged *staged;
-    struct c7x_buffer printf;
-    struct c7x_buffer input;
-    struct c7x_buffer output;
-    bool input_locked; /* a pointer has been handed out */
-    bool output_locked;
-    size_t input_data_offset;
-    struct { /* of the last module loaded */
+    bool has_session;      /* false: the device speaks 3.0, and this client is alone on it */
+    struct c7x_buffer staging_3_0; /* where 3.0 firmware expects files; else none */
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;           /* of anything under the lock */
+    bool is_reset;                    /* lock: the device went away; nothing works but close */
+    bool io_taken;                    /* lock */
+    bool is_read;                     /* lock: some thread is in the link's receive */
+    uint32_t seq;                     /* lock */
+    struct c7x_pending *pending;      /* lock */
+    struct c7x_staged *staged;        /* lock */
+    struct c7x_io *free_io;           /* lock: windows of finished inferences, for the next ones */
+    struct c7x_inference *inferences; /* lock: all that have not been freed */
+    struct c7x_inference *completed_first; /* lock: completed and not taken, oldest first */
+    struct c7x_inference *completed_last;
+    int event_fd;      /* lock: -1 until somebody asks */
+    bool has_reader;   /* lock: the thread below runs */
+    bool stops_reader; /* lock */
+    pthread_t reader;
+
+    pthread_mutex_t setup_lock;
+    pthread_mutex_t print_lock;
+    struct c7x_buffer printf; /* print_lock, once it is bound */
+
+    struct c7x_io io; /* of the calls without windows of their own; who has taken it */
+    struct {          /* lock: by the last module loaded; changed only by who has taken io */
         uint64_t input_bytes;
         uint64_t output_bytes;
         uint32_t input_count;
         uint32_t output_count;
         uint32_t flags;
-    } io;
+    } declared;
 };
 
 /* ---- client.c ---- */
 
-/* Every public call begins with enter and ends with leave; enter forgets the last error. */
-void c7x_client_enter(struct c7x_client *client);
-enum c7x_status c7x_client_leave(struct c7x_client *client, enum c7x_status status);
-/* Where calls without a client leave this thread's last failure. */
+/* Every public call begins with this: it forgets the thread's last error. */
+void c7x_client_enter(void);
+/* This thread's last failure. */
 struct c7x_error *c7x_client_thread_error(void);
 /* The options as this library knows them, however old the caller's header is. C7X_INVALID. */
 enum c7x_status c7x_client_options_take(const struct c7x_client_options *options,
@@ -64,7 +108,7 @@ enum c7x_status c7x_client_options_take(const struct c7x_client_options *options
 /* `deadline_ms` from now, as the API counts: 0 at once, negative for ever. */
 int64_t c7x_client_deadline_of_ms(int64_t deadline_ms);
 /* When a call that begins now must end. */
-int64_t c7x_client_deadline_ns(const struct c7x_client *client);
+int64_t c7x_client_deadline_ns(struct c7x_client *client);
 
 /* ---- device.c ---- */
 
@@ -76,19 +120,36 @@ enum c7x_status c7x_client_open_link(const struct c7x_client_options *options, i
 /* ---- exchange.c ---- */
 
 /*
- * Sends the request and waits for its answer; answers to others, which came too late, are dropped.
- * A status in the answer is returned, with the device's text in client->error; *out_response is
- * then filled in too.
+ * Sends the request and waits for its answer. A status in the answer is returned, with the device's
+ * text as this thread's error; *out_response is filled in then too.
  */
 enum c7x_status c7x_client_exchange(struct c7x_client *client, struct c7x_request *request,
                                     int64_t deadline_ns,
                                     struct c7x_response *out_response) C7X_NODISCARD;
+/* Gives the request a seq, enters `pending`, and sends. On failure nothing is entered. */
+enum c7x_status c7x_client_send(struct c7x_client *client, struct c7x_request *request,
+                                struct c7x_pending *pending, int64_t deadline_ns) C7X_NODISCARD;
+/* Asks the device to forget a request; its answer, if any, will be dropped. */
+void c7x_client_send_cancel(struct c7x_client *client, uint32_t seq);
+/* Takes a pending request back: its answer will be dropped. False if it is done already. */
+bool c7x_client_withdraw(struct c7x_client *client, struct c7x_pending *pending);
+/* Waits, reading if nobody else does, until *flag (under the lock) or the deadline; the flag. */
+bool c7x_client_wait_for(struct c7x_client *client, const bool *flag, int64_t deadline_ns);
+/* Call with the lock: waits until something under it has changed, or the deadline. */
+void c7x_client_wait_for_change(struct c7x_client *client, int64_t deadline_ns);
+/* Reads until the client stops its reader; the body of the reading thread. */
+void c7x_client_read_loop(struct c7x_client *client);
+/* Turns a failing answer into this thread's error; `text` may be empty. */
+enum c7x_status c7x_client_set_device_error(const struct c7x_response *response,
+                                            const char *station, const char *text);
+/* The name of a station as a static string. */
+const char *c7x_client_intern_station(const char *name);
 
 /* ---- printed.c ---- */
 
 /*
  * Gives what modules have printed, `size` bytes by the last answer, to the caller's function or to
- * stderr. One thread at a time.
+ * stderr.
  */
 void c7x_client_pass_printed(struct c7x_client *client, uint32_t size);
 
@@ -98,16 +159,48 @@ void c7x_client_free_staged(struct c7x_client *client);
 
 /* ---- buffers.c ---- */
 
+enum c7x_status c7x_client_attach(struct c7x_client *client, size_t size, int64_t deadline_ns,
+                                  struct c7x_buffer *out_buffer) C7X_NODISCARD;
+void c7x_client_detach(struct c7x_client *client, struct c7x_buffer *buffer);
+/* The client's own buffers, for one call at a time. C7X_TIMEOUT. */
+enum c7x_status c7x_client_take_io(struct c7x_client *client, int64_t deadline_ns) C7X_NODISCARD;
+void c7x_client_give_io(struct c7x_client *client);
 /* Makes the buffer at least `size` bytes large, if it may still move. C7X_LOCKED, C7X_NOMEM. */
-enum c7x_status c7x_client_grow_input(struct c7x_client *client, uint64_t size,
+enum c7x_status c7x_client_grow_input(struct c7x_client *client, struct c7x_io *io, uint64_t size,
                                       int64_t deadline_ns) C7X_NODISCARD;
-enum c7x_status c7x_client_grow_output(struct c7x_client *client, uint64_t size,
+enum c7x_status c7x_client_grow_output(struct c7x_client *client, struct c7x_io *io, uint64_t size,
                                        int64_t deadline_ns) C7X_NODISCARD;
-/* Takes over what a module declares: sizes, and room for its descriptors in front of the input
- * buffer. */
+/* Takes over what a module declares: sizes, and room for its descriptors. Who has taken io. */
 void c7x_client_declare_io(struct c7x_client *client, const struct c7x_response *response);
-/* After a request that may still run: the device keeps using these buffers, so we never do again.
+/* Gives up both buffers: the device keeps them until its job ends, and nobody gets them before. */
+void c7x_client_abandon_io(struct c7x_client *client, struct c7x_io *io);
+
+/* ---- infer.c ---- */
+
+/* Places the inputs and fills in the request: type, descriptors, windows. `io` belongs to the
+ * caller. */
+enum c7x_status c7x_client_prepare(struct c7x_client *client, struct c7x_io *io,
+                                   const struct c7x_client_tensor *inputs, int input_count,
+                                   int64_t deadline_ns, struct c7x_request *request) C7X_NODISCARD;
+/* The outputs of a successful response. C7X_SIZE room in `outputs`; C7X_PROTOCOL. */
+enum c7x_status c7x_client_take_outputs(const struct c7x_io *io,
+                                        const struct c7x_response *response,
+                                        struct c7x_client_tensor *outputs,
+                                        int *inout_count) C7X_NODISCARD;
+/*
+ * Whether a response says that the output buffer is too small and it can grow; it then has, and the
+ * request names it: send it again.
  */
-void c7x_client_abandon_io(struct c7x_client *client);
+bool c7x_client_grow_for(struct c7x_client *client, struct c7x_io *io,
+                         const struct c7x_response *response, struct c7x_request *request,
+                         int64_t deadline_ns);
+
+/* The flags, with the client's own priority where they name none. */
+uint32_t c7x_client_with_priority(const struct c7x_client *client, uint32_t flags);
+
+/* ---- inference.c ---- */
+
+/* Ends all inferences of a client that is being closed, and its reading thread. */
+void c7x_client_end_inferences(struct c7x_client *client);
 
 #endif

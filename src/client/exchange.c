@@ -1,54 +1,268 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One request and its answer: stations client > transport ... transport > completion. */
+/*
+ * Requests in flight and their answers: stations client > transport ... transport > completion.
+ *
+ * One thread at a time reads the link, for all: whoever waits first, until its own answer is there,
+ * or the client's reading thread once there is one. Answers are matched by seq; one that nobody
+ * waits for came too late, and is dropped.
+ */
+#define _GNU_SOURCE
 #include "client_impl.h"
 
 #include "base/trace.h"
 
 #include <string.h>
+#include <time.h>
 
 #define NS_PER_S 1000000000LL
 
-static enum c7x_status reset(struct c7x_client *client)
+static enum c7x_status reset(void)
 {
-    return c7x_error_set(&client->error, C7X_RESET, C7X_CLIENT_STATION,
+    return c7x_error_set(c7x_client_thread_error(), C7X_RESET, C7X_CLIENT_STATION,
                          "the device went away; close this client and open a new one");
 }
 
-/* Waits for the answer to `seq`. Others are late ones, whose callers have given up. */
-static enum c7x_status await(struct c7x_client *client, const struct c7x_request *request,
-                             int64_t deadline_ns, struct c7x_response *out_response)
+/* ---- The list of pending requests; all under the lock ---- */
+
+static struct c7x_pending **find(struct c7x_client *client, uint32_t seq)
 {
-    struct c7x_host_link *link = client->link;
-    uint8_t frame[C7X_TRANSPORT_FRAME_MAX];
-    for (;;) {
-        size_t size;
-        uint32_t type;
-        uint32_t seq;
-        int32_t status;
-        C7X_RETURN_IF_ERROR(link->ops->receive(link, frame, &size, deadline_ns, &client->error));
-        if (size < C7X_WIRE_HEADER_SIZE)
+    struct c7x_pending **place = &client->pending;
+    while (*place != NULL && (*place)->seq != seq)
+        place = &(*place)->next;
+    return place;
+}
+
+/* Takes the request off the list. Its owner is woken, or told by completed() once unlocked. */
+static struct c7x_pending *finish(struct c7x_client *client, struct c7x_pending **place,
+                                  enum c7x_status status)
+{
+    struct c7x_pending *pending = *place;
+    *place = pending->next;
+    pending->status = status;
+    pending->done = true;
+    pthread_cond_broadcast(&client->changed);
+    return pending;
+}
+
+/* Calls completed() without the lock. `pending` may be gone afterwards, also when nobody is called.
+ */
+static void tell(struct c7x_client *client, struct c7x_pending *pending)
+{
+    if (pending->completed == NULL)
+        return;
+    pthread_mutex_unlock(&client->lock);
+    pending->completed(pending);
+    pthread_mutex_lock(&client->lock);
+}
+
+static void finish_all(struct c7x_client *client, enum c7x_status status)
+{
+    while (client->pending != NULL)
+        tell(client, finish(client, &client->pending, status));
+}
+
+static void expire(struct c7x_client *client)
+{
+    int64_t now = c7x_os_clock_ns();
+    struct c7x_pending **place = &client->pending;
+    while (*place != NULL) {
+        /* Who waits on its own looks at its deadline itself. */
+        if ((*place)->completed == NULL || (*place)->deadline_ns > now) {
+            place = &(*place)->next;
             continue;
-        c7x_wire_peek(frame, &type, &seq, &status);
-        if (seq == request->seq)
-            return c7x_wire_decode_response(frame, size, request->type, out_response,
-                                            &client->error);
+        }
+        tell(client, finish(client, place, C7X_TIMEOUT));
+        place = &client->pending; /* the list may be another one now */
     }
 }
 
-static enum c7x_status send_and_await(struct c7x_client *client, struct c7x_request *request,
-                                      int64_t deadline_ns, struct c7x_response *out_response)
+static int64_t first_deadline(const struct c7x_client *client)
 {
-    struct c7x_host_link *link = client->link;
-    uint8_t frame[C7X_WIRE_FRAME_MAX];
-    request->seq = client->seq++;
-    size_t size = c7x_wire_encode_request(request, frame);
-    c7x_trace(C7X_STATION_TRANSPORT);
-    C7X_RETURN_IF_ERROR(link->ops->send(link, frame, size, deadline_ns, &client->error));
-    return await(client, request, deadline_ns, out_response);
+    int64_t first = C7X_OS_FOREVER;
+    for (const struct c7x_pending *pending = client->pending; pending != NULL;
+         pending = pending->next)
+        if (pending->completed != NULL && pending->deadline_ns < first)
+            first = pending->deadline_ns;
+    return first;
 }
 
-/* The device's own stations, so that last_station() points to a static name. */
-static const char *intern_station(const char *name)
+/* ---- Reading ---- */
+
+static void dispatch(struct c7x_client *client, const uint8_t *frame, size_t size)
+{
+    uint32_t type;
+    uint32_t seq;
+    int32_t frame_status;
+    if (size < C7X_WIRE_HEADER_SIZE)
+        return;
+    c7x_wire_peek(frame, &type, &seq, &frame_status);
+    struct c7x_pending **place = find(client, seq);
+    if (*place == NULL)
+        return;
+    enum c7x_status status =
+        c7x_wire_decode_response(frame, size, (*place)->request_type, &(*place)->response, NULL);
+    tell(client, finish(client, place, status));
+}
+
+/* Reads one frame, or until the deadline. Call with the lock, when nobody else reads. */
+static void read_once(struct c7x_client *client, int64_t deadline_ns)
+{
+    uint8_t frame[C7X_TRANSPORT_FRAME_MAX];
+    size_t size = 0;
+    client->is_read = true;
+    pthread_mutex_unlock(&client->lock);
+    enum c7x_status status =
+        client->link->ops->receive(client->link, frame, &size, deadline_ns, NULL);
+    pthread_mutex_lock(&client->lock);
+    client->is_read = false;
+    if (status == C7X_OK) {
+        dispatch(client, frame, size);
+    } else if (status != C7X_TIMEOUT && status != C7X_CANCELLED) {
+        client->is_reset = true;
+        finish_all(client, C7X_RESET);
+    }
+    pthread_cond_broadcast(&client->changed); /* somebody else may have to read now */
+}
+
+void c7x_client_wait_for_change(struct c7x_client *client, int64_t deadline_ns)
+{
+    struct timespec until = {.tv_sec = deadline_ns / NS_PER_S, .tv_nsec = deadline_ns % NS_PER_S};
+    if (deadline_ns == C7X_OS_FOREVER)
+        pthread_cond_wait(&client->changed, &client->lock);
+    else
+        pthread_cond_timedwait(&client->changed, &client->lock, &until);
+}
+
+/* With the lock. The reading thread itself may wait too, in a callback: it then reads here. */
+static bool wait_locked(struct c7x_client *client, const bool *flag, int64_t deadline_ns)
+{
+    bool reads_anyway = client->has_reader && pthread_equal(client->reader, pthread_self());
+    bool first = true;
+    while (!*flag && !client->is_reset) {
+        if (!first && c7x_os_clock_ns() >= deadline_ns)
+            break;
+        first = false;
+        if (!client->is_read && (!client->has_reader || reads_anyway))
+            read_once(client, deadline_ns);
+        else
+            c7x_client_wait_for_change(client, deadline_ns);
+    }
+    return *flag;
+}
+
+bool c7x_client_wait_for(struct c7x_client *client, const bool *flag, int64_t deadline_ns)
+{
+    pthread_mutex_lock(&client->lock);
+    bool set = wait_locked(client, flag, deadline_ns);
+    pthread_mutex_unlock(&client->lock);
+    return set;
+}
+
+void c7x_client_read_loop(struct c7x_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    while (!client->stops_reader && !client->is_reset) {
+        if (client->is_read) { /* one who waited before there was a reading thread */
+            c7x_client_wait_for_change(client, C7X_OS_FOREVER);
+            continue;
+        }
+        read_once(client, first_deadline(client));
+        expire(client);
+    }
+    pthread_mutex_unlock(&client->lock);
+}
+
+/* ---- Requests ---- */
+
+enum c7x_status c7x_client_send(struct c7x_client *client, struct c7x_request *request,
+                                struct c7x_pending *pending, int64_t deadline_ns)
+{
+    uint8_t frame[C7X_WIRE_FRAME_MAX];
+    pthread_mutex_lock(&client->lock);
+    bool is_reset = client->is_reset;
+    request->seq = client->seq++;
+    pending->seq = request->seq;
+    pending->request_type = request->type;
+    pending->done = false;
+    pending->deadline_ns = deadline_ns;
+    memset(&pending->response, 0, sizeof pending->response);
+    pending->next = client->pending;
+    if (!is_reset)
+        client->pending = pending;
+    /* A reader that sleeps longer than this request may take must look at its deadline. */
+    bool wake = client->has_reader && client->is_read && pending->completed != NULL &&
+                deadline_ns != C7X_OS_FOREVER;
+    pthread_mutex_unlock(&client->lock);
+    if (is_reset)
+        return reset();
+    size_t size = c7x_wire_encode_request(request, frame);
+    c7x_trace(C7X_STATION_TRANSPORT);
+    enum c7x_status status =
+        client->link->ops->send(client->link, frame, size, deadline_ns, c7x_client_thread_error());
+    if (status != C7X_OK && !c7x_client_withdraw(client, pending))
+        status = C7X_OK; /* it is done all the same: with C7X_RESET, by who reads */
+    if (status == C7X_OK && wake)
+        client->link->ops->interrupt(client->link);
+    return status;
+}
+
+void c7x_client_send_cancel(struct c7x_client *client, uint32_t seq)
+{
+    struct c7x_request request = {.type = C7X_MSG_CANCEL};
+    uint8_t frame[C7X_WIRE_FRAME_MAX];
+    if (!client->has_session)
+        return;
+    pthread_mutex_lock(&client->lock);
+    request.seq = client->seq++;
+    pthread_mutex_unlock(&client->lock);
+    request.body.cancelled_seq = seq;
+    size_t size = c7x_wire_encode_request(&request, frame);
+    /* If it cannot be sent, the request ends by itself. */
+    (void)!client->link->ops->send(client->link, frame, size, c7x_os_deadline_ns(0), NULL);
+}
+
+bool c7x_client_withdraw(struct c7x_client *client, struct c7x_pending *pending)
+{
+    pthread_mutex_lock(&client->lock);
+    bool waits = !pending->done;
+    if (waits) {
+        struct c7x_pending **place = find(client, pending->seq);
+        if (*place != NULL)
+            *place = pending->next;
+    }
+    pthread_mutex_unlock(&client->lock);
+    return waits;
+}
+
+/* Sends, waits, and returns the status of the exchange, not the one in the answer. */
+static enum c7x_status send_and_wait(struct c7x_client *client, struct c7x_request *request,
+                                     int64_t deadline_ns, struct c7x_response *out_response)
+{
+    struct c7x_pending pending = {.completed = NULL};
+    C7X_RETURN_IF_ERROR(c7x_client_send(client, request, &pending, deadline_ns));
+    c7x_client_wait_for(client, &pending.done, deadline_ns);
+    if (c7x_client_withdraw(client, &pending)) {
+        pthread_mutex_lock(&client->lock);
+        bool is_reset = client->is_reset;
+        pthread_mutex_unlock(&client->lock);
+        return is_reset ? reset()
+                        : c7x_error_set(c7x_client_thread_error(), C7X_TIMEOUT, C7X_CLIENT_STATION,
+                                        "no answer to %s before the deadline",
+                                        c7x_wire_type_name(request->type));
+    }
+    if (pending.status == C7X_RESET)
+        return reset();
+    if (pending.status != C7X_OK)
+        return c7x_error_set(c7x_client_thread_error(), pending.status, C7X_CLIENT_STATION,
+                             "the answer to %s makes no sense; check the versions of both sides",
+                             c7x_wire_type_name(request->type));
+    *out_response = pending.response;
+    return C7X_OK;
+}
+
+/* ---- Why a request failed ---- */
+
+const char *c7x_client_intern_station(const char *name)
 {
     static const char *const known[] = {"service", "target", "module", "loader",   "tvm",
                                         "kernel",  "memory", "printf", "transport"};
@@ -58,8 +272,22 @@ static const char *intern_station(const char *name)
     return "device";
 }
 
+enum c7x_status c7x_client_set_device_error(const struct c7x_response *response,
+                                            const char *station, const char *text)
+{
+    struct c7x_error *error = c7x_client_thread_error();
+    enum c7x_status status = (enum c7x_status)response->status;
+    c7x_error_set(error, status, station, "%s", text[0] != '\0' ? text : c7x_status_text(status));
+    if (status == C7X_NOMEM)
+        error->oom = (struct c7x_oom){.requested = response->oom.requested,
+                                      .free = response->oom.free,
+                                      .total = response->oom.total};
+    return status;
+}
+
 /* Fetches why request `seq` failed; if that fails too, the status alone has to do. */
-static void fetch_error_text(struct c7x_client *client, uint32_t seq, enum c7x_status status)
+static void fetch_error_text(struct c7x_client *client, uint32_t seq,
+                             const struct c7x_response *failed)
 {
     struct c7x_response response;
     char text[C7X_ERROR_TEXT_MAX];
@@ -69,7 +297,7 @@ static void fetch_error_text(struct c7x_client *client, uint32_t seq, enum c7x_s
         struct c7x_request request = {.type = C7X_MSG_ERROR_TEXT};
         request.body.error_text.failed_seq = seq;
         request.body.error_text.offset = (uint32_t)used;
-        if (send_and_await(client, &request, c7x_os_deadline_ns(NS_PER_S), &response) != C7X_OK ||
+        if (send_and_wait(client, &request, c7x_os_deadline_ns(NS_PER_S), &response) != C7X_OK ||
             response.status != C7X_OK)
             break;
         size_t room = sizeof text - 1 - used;
@@ -77,42 +305,24 @@ static void fetch_error_text(struct c7x_client *client, uint32_t seq, enum c7x_s
             response.body.error_text.bytes < room ? response.body.error_text.bytes : room;
         memcpy(text + used, response.body.error_text.text, count);
         used += count;
-        station = intern_station(response.body.error_text.station);
+        station = c7x_client_intern_station(response.body.error_text.station);
         if (count == 0)
             break;
     } while (used < response.body.error_text.total && used < sizeof text - 1);
     text[used] = '\0';
-    c7x_error_set(&client->error, status, station, "%s",
-                  used != 0 ? text : c7x_status_text(status));
-}
-
-static void note_oom(struct c7x_client *client, const struct c7x_response *response)
-{
-    client->has_oom = response->oom.total != 0;
-    client->oom_requested = response->oom.requested;
-    client->oom_free = response->oom.free;
-    client->oom_total = response->oom.total;
+    c7x_client_set_device_error(failed, station, text);
 }
 
 enum c7x_status c7x_client_exchange(struct c7x_client *client, struct c7x_request *request,
                                     int64_t deadline_ns, struct c7x_response *out_response)
 {
-    if (client->is_reset)
-        return reset(client);
-    enum c7x_status status = send_and_await(client, request, deadline_ns, out_response);
-    if (status == C7X_RESET)
-        client->is_reset = true;
-    if (status != C7X_OK)
-        return status;
+    C7X_RETURN_IF_ERROR(send_and_wait(client, request, deadline_ns, out_response));
     c7x_trace(C7X_STATION_COMPLETION);
     if (out_response->status == C7X_OK)
         return C7X_OK;
-    status = (enum c7x_status)out_response->status;
-    if (status == C7X_NOMEM)
-        note_oom(client, out_response);
     if (client->has_session)
-        fetch_error_text(client, request->seq, status);
+        fetch_error_text(client, request->seq, out_response);
     else
-        c7x_error_set(&client->error, status, "device", "%s", c7x_status_text(status));
-    return status;
+        c7x_client_set_device_error(out_response, "device", "");
+    return (enum c7x_status)out_response->status;
 }

@@ -11,50 +11,48 @@
 #define TENSOR_ALIGNMENT 128u /* the DSP's cache line: no two tensors share one */
 
 /* The offset of data that already lies in the input buffer, or SIZE_MAX. */
-static size_t offset_in_input(const struct c7x_client *client,
-                              const struct c7x_client_tensor *tensor)
+static size_t offset_in_input(const struct c7x_io *io, const struct c7x_client_tensor *tensor)
 {
-    uintptr_t start = (uintptr_t)client->input.pointer;
+    uintptr_t start = (uintptr_t)io->input.pointer;
     uintptr_t data = (uintptr_t)tensor->data;
-    if (client->input.pointer == NULL || data < start || data - start >= client->input.size)
+    if (io->input.pointer == NULL || data < start || data - start >= io->input.size)
         return SIZE_MAX;
     return data - start;
 }
 
-static enum c7x_status check_input(struct c7x_client *client,
-                                   const struct c7x_client_tensor *tensor, int index)
+static enum c7x_status check_input(struct c7x_io *io, const struct c7x_client_tensor *tensor,
+                                   int index)
 {
     if (tensor->ndim < 0 || tensor->ndim > C7X_CLIENT_RANK_MAX)
-        return c7x_error_set(&client->error, C7X_TENSOR, C7X_CLIENT_STATION,
+        return c7x_error_set(c7x_client_thread_error(), C7X_TENSOR, C7X_CLIENT_STATION,
                              "input %d: rank %d is not 0 to %d", index, tensor->ndim,
                              C7X_CLIENT_RANK_MAX);
     if (tensor->data == NULL && tensor->data_size != 0)
-        return c7x_error_set(&client->error, C7X_TENSOR, C7X_CLIENT_STATION,
+        return c7x_error_set(c7x_client_thread_error(), C7X_TENSOR, C7X_CLIENT_STATION,
                              "input %d: no data for %zu bytes", index, tensor->data_size);
-    size_t offset = offset_in_input(client, tensor);
-    if (offset != SIZE_MAX && tensor->data_size > client->input.size - offset)
-        return c7x_error_set(&client->error, C7X_TENSOR, C7X_CLIENT_STATION,
+    size_t offset = offset_in_input(io, tensor);
+    if (offset != SIZE_MAX && tensor->data_size > io->input.size - offset)
+        return c7x_error_set(c7x_client_thread_error(), C7X_TENSOR, C7X_CLIENT_STATION,
                              "input %d: %zu bytes reach past the end of the input buffer", index,
                              tensor->data_size);
     return C7X_OK;
 }
 
 /* Checks the inputs and finds how large the input buffer must be for those that are copied. */
-static enum c7x_status measure_inputs(struct c7x_client *client,
-                                      const struct c7x_client_tensor *inputs, int count,
-                                      uint64_t *out_needed)
+static enum c7x_status measure_inputs(struct c7x_io *io, const struct c7x_client_tensor *inputs,
+                                      int count, uint64_t *out_needed)
 {
     uint64_t descriptors = c7x_round_up((uint64_t)count * sizeof(struct c7x_tensor_desc), 64);
-    if (client->input_data_offset < descriptors)
-        client->input_data_offset = (size_t)descriptors;
-    uint64_t end = client->input_data_offset;
+    if (io->data_offset < descriptors)
+        io->data_offset = (size_t)descriptors;
+    uint64_t end = io->data_offset;
     for (int i = 0; i < count; i++) {
-        C7X_RETURN_IF_ERROR(check_input(client, &inputs[i], i));
-        if (offset_in_input(client, &inputs[i]) != SIZE_MAX)
+        C7X_RETURN_IF_ERROR(check_input(io, &inputs[i], i));
+        if (offset_in_input(io, &inputs[i]) != SIZE_MAX)
             continue;
         if (!c7x_align_size(end, TENSOR_ALIGNMENT, &end) ||
             !c7x_add_size(end, inputs[i].data_size, &end))
-            return c7x_error_set(&client->error, C7X_SIZE, C7X_CLIENT_STATION,
+            return c7x_error_set(c7x_client_thread_error(), C7X_SIZE, C7X_CLIENT_STATION,
                                  "the inputs are too large");
     }
     *out_needed = end;
@@ -63,11 +61,11 @@ static enum c7x_status measure_inputs(struct c7x_client *client,
 
 /* Inputs that lie in the buffer already must not be overwritten by those that are copied into it.
  */
-static uint64_t skip_placed(const struct c7x_client *client, const struct c7x_client_tensor *inputs,
+static uint64_t skip_placed(const struct c7x_io *io, const struct c7x_client_tensor *inputs,
                             int count, uint64_t offset, uint64_t size)
 {
     for (int i = 0; i < count; i++) {
-        size_t placed = offset_in_input(client, &inputs[i]);
+        size_t placed = offset_in_input(io, &inputs[i]);
         if (placed == SIZE_MAX || placed >= offset + size || placed + inputs[i].data_size <= offset)
             continue;
         offset = c7x_round_up(placed + inputs[i].data_size, TENSOR_ALIGNMENT);
@@ -76,26 +74,26 @@ static uint64_t skip_placed(const struct c7x_client *client, const struct c7x_cl
     return offset;
 }
 
-static enum c7x_status place_input(struct c7x_client *client,
-                                   const struct c7x_client_tensor *inputs, int count, int index,
-                                   uint64_t *inout_end, struct c7x_wire_tensor *out_wire)
+static enum c7x_status place_input(struct c7x_io *io, const struct c7x_client_tensor *inputs,
+                                   int count, int index, uint64_t *inout_end,
+                                   struct c7x_wire_tensor *out_wire)
 {
     const struct c7x_client_tensor *tensor = &inputs[index];
-    uint64_t offset = offset_in_input(client, tensor);
+    uint64_t offset = offset_in_input(io, tensor);
     if (offset == SIZE_MAX) {
-        offset = skip_placed(client, inputs, count, c7x_round_up(*inout_end, TENSOR_ALIGNMENT),
+        offset = skip_placed(io, inputs, count, c7x_round_up(*inout_end, TENSOR_ALIGNMENT),
                              tensor->data_size);
-        if (!c7x_range_inside(offset, tensor->data_size, 0, client->input.size))
+        if (!c7x_range_inside(offset, tensor->data_size, 0, io->input.size))
             return c7x_error_set(
-                &client->error, C7X_SIZE, C7X_CLIENT_STATION,
+                c7x_client_thread_error(), C7X_SIZE, C7X_CLIENT_STATION,
                 "input %d: %zu bytes do not fit the input buffer of %zu beside what is in it",
-                index, tensor->data_size, client->input.size);
+                index, tensor->data_size, io->input.size);
         if (tensor->data_size != 0)
-            memcpy((uint8_t *)client->input.pointer + offset, tensor->data, tensor->data_size);
+            memcpy((uint8_t *)io->input.pointer + offset, tensor->data, tensor->data_size);
         *inout_end = offset + tensor->data_size;
     }
     *out_wire = (struct c7x_wire_tensor){
-        .data_addr = client->input.dsp_address + offset,
+        .data_addr = io->input.dsp_address + offset,
         .data_size = tensor->data_size,
         .ndim = tensor->ndim,
         .dtype_code = tensor->dtype_code,
@@ -107,17 +105,16 @@ static enum c7x_status place_input(struct c7x_client *client,
 
 /* Room for the descriptors: in front of the input buffer, unless the caller has placed inputs
  * there. */
-static enum c7x_status place_descriptors(struct c7x_client *client,
-                                         const struct c7x_client_tensor *inputs, int count,
-                                         uint64_t *out_offset, uint64_t *inout_end)
+static enum c7x_status place_descriptors(struct c7x_io *io, const struct c7x_client_tensor *inputs,
+                                         int count, uint64_t *out_offset, uint64_t *inout_end)
 {
     uint64_t size = (uint64_t)count * sizeof(struct c7x_tensor_desc);
-    uint64_t offset = skip_placed(client, inputs, count, 0, size);
-    if (!c7x_range_inside(offset, size, 0, client->input.size))
-        return c7x_error_set(&client->error, C7X_SIZE, C7X_CLIENT_STATION,
+    uint64_t offset = skip_placed(io, inputs, count, 0, size);
+    if (!c7x_range_inside(offset, size, 0, io->input.size))
+        return c7x_error_set(c7x_client_thread_error(), C7X_SIZE, C7X_CLIENT_STATION,
                              "%d descriptors do not fit the input buffer of %zu bytes beside what "
                              "is in it",
-                             count, client->input.size);
+                             count, io->input.size);
     *out_offset = offset;
     if (*inout_end < offset + size)
         *inout_end = offset + size;
@@ -126,45 +123,44 @@ static enum c7x_status place_descriptors(struct c7x_client *client,
 
 /* Fills in the request's inputs: inline when they fit a frame, else as an array in the input
  * buffer. */
-static enum c7x_status place_inputs(struct c7x_client *client,
-                                    const struct c7x_client_tensor *inputs, int count,
-                                    struct c7x_request *request)
+static enum c7x_status place_inputs(struct c7x_io *io, const struct c7x_client_tensor *inputs,
+                                    int count, struct c7x_request *request)
 {
     struct c7x_wire_infer *infer = &request->body.infer;
-    uint64_t end = client->input_data_offset;
+    uint64_t end = io->data_offset;
     uint64_t array = 0;
     bool is_large =
         (unsigned)count >= C7X_WIRE_INLINE_INPUTS_MAX; /* 3.0 firmware takes fewer than five */
     request->type = is_large ? C7X_MSG_INFER_LARGE : C7X_MSG_INFER;
     if (is_large)
-        C7X_RETURN_IF_ERROR(place_descriptors(client, inputs, count, &array, &end));
+        C7X_RETURN_IF_ERROR(place_descriptors(io, inputs, count, &array, &end));
     for (int i = 0; i < count; i++) {
         struct c7x_wire_tensor wire;
-        C7X_RETURN_IF_ERROR(place_input(client, inputs, count, i, &end, &wire));
+        C7X_RETURN_IF_ERROR(place_input(io, inputs, count, i, &end, &wire));
         if (is_large)
-            c7x_wire_encode_tensor(&wire, (uint8_t *)client->input.pointer + array +
+            c7x_wire_encode_tensor(&wire, (uint8_t *)io->input.pointer + array +
                                               (size_t)i * sizeof(struct c7x_tensor_desc));
         else
             infer->inputs[i] = wire;
     }
     infer->num_inputs = (uint32_t)count;
-    infer->descs_addr = is_large ? client->input.dsp_address + array : 0;
-    infer->input_dsp_addr = client->input.dsp_address;
-    infer->input_size = client->input.size;
-    infer->result_dsp_addr = client->output.dsp_address;
-    infer->result_size = client->output.size;
+    infer->descs_addr = is_large ? io->input.dsp_address + array : 0;
+    infer->input_dsp_addr = io->input.dsp_address;
+    infer->input_size = io->input.size;
+    infer->result_dsp_addr = io->output.dsp_address;
+    infer->result_size = io->output.size;
     return C7X_OK;
 }
 
-static enum c7x_status take_output(struct c7x_client *client, const struct c7x_wire_tensor *wire,
+static enum c7x_status take_output(const struct c7x_io *io, const struct c7x_wire_tensor *wire,
                                    uint32_t index, struct c7x_client_tensor *output)
 {
-    if (!c7x_range_inside(wire->data_addr, wire->data_size, client->output.dsp_address,
-                          client->output.size))
-        return c7x_error_set(&client->error, C7X_PROTOCOL, C7X_CLIENT_STATION,
+    if (!c7x_range_inside(wire->data_addr, wire->data_size, io->output.dsp_address,
+                          io->output.size))
+        return c7x_error_set(c7x_client_thread_error(), C7X_PROTOCOL, C7X_CLIENT_STATION,
                              "output %u does not lie in the output buffer", index);
     *output = (struct c7x_client_tensor){
-        .data = (uint8_t *)client->output.pointer + (wire->data_addr - client->output.dsp_address),
+        .data = (uint8_t *)io->output.pointer + (wire->data_addr - io->output.dsp_address),
         .data_size = wire->data_size,
         .ndim = wire->ndim,
         .dtype_code = wire->dtype_code,
@@ -175,86 +171,110 @@ static enum c7x_status take_output(struct c7x_client *client, const struct c7x_w
     return C7X_OK;
 }
 
-static enum c7x_status take_outputs(struct c7x_client *client, const struct c7x_response *response,
-                                    struct c7x_client_tensor *outputs, int *inout_count)
+enum c7x_status c7x_client_take_outputs(const struct c7x_io *io,
+                                        const struct c7x_response *response,
+                                        struct c7x_client_tensor *outputs, int *inout_count)
 {
+    struct c7x_client_tensor
+        taken[C7X_CLIENT_OUTPUTS_MAX]; /* the caller's only when all are right */
     uint32_t count = response->body.infer.num_outputs;
     uint64_t array = response->body.infer.descs_addr;
     if (*inout_count < 0 || count > (uint32_t)*inout_count)
-        return c7x_error_set(&client->error, C7X_SIZE, C7X_CLIENT_STATION,
+        return c7x_error_set(c7x_client_thread_error(), C7X_SIZE, C7X_CLIENT_STATION,
                              "the module has %u outputs; there is room for %d", count,
                              *inout_count);
     if (array != 0 && !c7x_range_inside(array, (uint64_t)count * sizeof(struct c7x_tensor_desc),
-                                        client->output.dsp_address, client->output.size))
-        return c7x_error_set(&client->error, C7X_PROTOCOL, C7X_CLIENT_STATION,
+                                        io->output.dsp_address, io->output.size))
+        return c7x_error_set(c7x_client_thread_error(), C7X_PROTOCOL, C7X_CLIENT_STATION,
                              "the output descriptors do not lie in the output buffer");
     const uint8_t *bytes =
-        array == 0 ? NULL
-                   : (const uint8_t *)client->output.pointer + (array - client->output.dsp_address);
+        array == 0 ? NULL : (const uint8_t *)io->output.pointer + (array - io->output.dsp_address);
     for (uint32_t i = 0; i < count; i++) {
         struct c7x_wire_tensor wire;
         if (array == 0)
             wire = response->body.infer.outputs[i];
         else if (c7x_wire_decode_tensor(bytes + i * sizeof(struct c7x_tensor_desc), &wire) !=
                  C7X_OK)
-            return c7x_error_set(&client->error, C7X_PROTOCOL, C7X_CLIENT_STATION,
+            return c7x_error_set(c7x_client_thread_error(), C7X_PROTOCOL, C7X_CLIENT_STATION,
                                  "the descriptor of output %u is wrong", i);
-        C7X_RETURN_IF_ERROR(take_output(client, &wire, i, &outputs[i]));
+        C7X_RETURN_IF_ERROR(take_output(io, &wire, i, &taken[i]));
     }
+    if (count != 0) /* without outputs there need be no array */
+        memcpy(outputs, taken, count * sizeof *outputs);
     *inout_count = (int)count;
     return C7X_OK;
 }
+
+enum c7x_status c7x_client_prepare(struct c7x_client *client, struct c7x_io *io,
+                                   const struct c7x_client_tensor *inputs, int input_count,
+                                   int64_t deadline_ns, struct c7x_request *request)
+{
+    uint64_t needed = 0;
+    if (input_count < 0 || input_count > C7X_CLIENT_INPUTS_MAX)
+        return c7x_error_set(c7x_client_thread_error(), C7X_INVALID, C7X_CLIENT_STATION,
+                             "%d inputs; allowed are 0 to %d", input_count, C7X_CLIENT_INPUTS_MAX);
+    if (!client->has_session && (request->body.infer.flags & C7X_WIRE_INFER_PRIORITY_MASK) != 0)
+        return c7x_error_set(c7x_client_thread_error(), C7X_UNSUPPORTED, C7X_CLIENT_STATION,
+                             "firmware of wire version 3.0 has no priorities");
+    C7X_RETURN_IF_ERROR(measure_inputs(io, inputs, input_count, &needed));
+    C7X_RETURN_IF_ERROR(c7x_client_grow_input(client, io, needed, deadline_ns));
+    return place_inputs(io, inputs, input_count, request);
+}
+
+uint32_t c7x_client_with_priority(const struct c7x_client *client, uint32_t flags)
+{
+    if ((flags & C7X_WIRE_INFER_PRIORITY_MASK) == 0)
+        flags |= (uint32_t)client->options.priority << C7X_WIRE_INFER_PRIORITY_SHIFT;
+    return flags;
+}
+
+bool c7x_client_grow_for(struct c7x_client *client, struct c7x_io *io,
+                         const struct c7x_response *response, struct c7x_request *request,
+                         int64_t deadline_ns)
+{
+    uint64_t required = response->body.infer.result_required;
+    if (response->status != C7X_SIZE || required <= io->output.size || io->output_locked ||
+        c7x_client_grow_output(client, io, required, deadline_ns) != C7X_OK)
+        return false;
+    request->body.infer.result_dsp_addr = io->output.dsp_address;
+    request->body.infer.result_size = io->output.size;
+    return true;
+}
+
+/* ---- The calls that wait, on the client's own buffers ---- */
 
 static enum c7x_status run(struct c7x_client *client, struct c7x_request *request,
                            struct c7x_response *response, int64_t deadline_ns)
 {
     struct c7x_host_link *link = client->link;
-    link->ops->sync_to_device(link, &client->input);
+    struct c7x_io *io = &client->io;
+    link->ops->sync_to_device(link, &io->input, 0, io->input.size);
+    memset(response, 0, sizeof *response);
+    response->header_only = true; /* until there is one */
     enum c7x_status status = c7x_client_exchange(client, request, deadline_ns, response);
     /* A time-out that the device has not told itself: its job may still run. */
-    if (status == C7X_TIMEOUT && response->seq != request->seq)
-        c7x_client_abandon_io(client);
-    if (response->seq == request->seq && !response->header_only)
+    if (status == C7X_TIMEOUT && response->header_only && response->status == C7X_OK)
+        c7x_client_abandon_io(client, io);
+    if (!response->header_only)
         c7x_client_pass_printed(client, response->body.infer.printf_size);
     if (status == C7X_OK)
-        link->ops->sync_from_device(link, &client->output);
+        link->ops->sync_from_device(link, &io->output, 0, io->output.size);
     return status;
-}
-
-/*
- * Runs the request; when the output buffer turns out to be too small and may still move, grows it
- * to what the device says it needs and runs once more.
- */
-static enum c7x_status run_with_room(struct c7x_client *client, struct c7x_request *request,
-                                     struct c7x_response *response, int64_t deadline_ns)
-{
-    enum c7x_status status = run(client, request, response, deadline_ns);
-    uint64_t required = response->body.infer.result_required;
-    if (status != C7X_SIZE || required <= client->output.size || client->output_locked)
-        return status;
-    C7X_RETURN_IF_ERROR(c7x_client_grow_output(client, required, deadline_ns));
-    request->body.infer.result_dsp_addr = client->output.dsp_address;
-    request->body.infer.result_size = client->output.size;
-    return run(client, request, response, deadline_ns);
 }
 
 static enum c7x_status infer(struct c7x_client *client, struct c7x_request *request,
                              const struct c7x_client_tensor *inputs, int input_count,
                              struct c7x_client_tensor *outputs, int *inout_output_count,
-                             uint64_t *out_cycles)
+                             uint64_t *out_cycles, int64_t deadline_ns)
 {
-    struct c7x_response response = {.seq = ~0u};
-    uint64_t needed = 0;
-    int64_t deadline_ns = c7x_client_deadline_ns(client);
-    if (input_count < 0 || input_count > C7X_CLIENT_INPUTS_MAX)
-        return c7x_error_set(&client->error, C7X_INVALID, C7X_CLIENT_STATION,
-                             "%d inputs; allowed are 0 to %d", input_count, C7X_CLIENT_INPUTS_MAX);
-    C7X_RETURN_IF_ERROR(measure_inputs(client, inputs, input_count, &needed));
-    C7X_RETURN_IF_ERROR(c7x_client_grow_input(client, needed, deadline_ns));
-    C7X_RETURN_IF_ERROR(place_inputs(client, inputs, input_count, request));
-    response.seq = client->seq - 1; /* not that of any request to come */
-    C7X_RETURN_IF_ERROR(run_with_room(client, request, &response, deadline_ns));
-    C7X_RETURN_IF_ERROR(take_outputs(client, &response, outputs, inout_output_count));
+    struct c7x_response response;
+    struct c7x_io *io = &client->io;
+    C7X_RETURN_IF_ERROR(c7x_client_prepare(client, io, inputs, input_count, deadline_ns, request));
+    enum c7x_status status = run(client, request, &response, deadline_ns);
+    if (status == C7X_SIZE && c7x_client_grow_for(client, io, &response, request, deadline_ns))
+        status = run(client, request, &response, deadline_ns);
+    C7X_RETURN_IF_ERROR(status);
+    C7X_RETURN_IF_ERROR(c7x_client_take_outputs(io, &response, outputs, inout_output_count));
     if (out_cycles != NULL)
         *out_cycles = response.body.infer.cycles;
     return C7X_OK;
@@ -267,16 +287,17 @@ enum c7x_status c7x_client_infer_flags(struct c7x_client *client, uint32_t handl
                                        uint32_t flags)
 {
     struct c7x_request request = {0};
-    c7x_client_enter(client);
+    int64_t deadline_ns = c7x_client_deadline_ns(client);
+    c7x_client_enter();
     c7x_trace(C7X_STATION_CLIENT);
     request.body.infer.module_handle = handle;
     request.body.infer.model_id = model_id;
-    request.body.infer.flags = flags;
-    if ((flags & C7X_WIRE_INFER_PRIORITY_MASK) == 0)
-        request.body.infer.flags |= (uint32_t)client->options.priority
-                                    << C7X_WIRE_INFER_PRIORITY_SHIFT;
-    return c7x_client_leave(client, infer(client, &request, inputs, input_count, outputs,
-                                          inout_output_count, out_cycles));
+    request.body.infer.flags = c7x_client_with_priority(client, flags);
+    C7X_RETURN_IF_ERROR(c7x_client_take_io(client, deadline_ns));
+    enum c7x_status status = infer(client, &request, inputs, input_count, outputs,
+                                   inout_output_count, out_cycles, deadline_ns);
+    c7x_client_give_io(client);
+    return status;
 }
 
 enum c7x_status c7x_client_infer_repeat(struct c7x_client *client, uint32_t handle,

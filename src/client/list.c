@@ -108,17 +108,17 @@ static void convert_block(const uint8_t *entry, void *out)
 }
 
 /* Appends the entries of one response. */
-static enum c7x_status append(struct c7x_client *client, const struct list_kind *kind,
-                              const struct c7x_response *response, uint8_t **list, size_t *count)
+static enum c7x_status append(const struct list_kind *kind, const struct c7x_response *response,
+                              uint8_t **list, size_t *count)
 {
     uint32_t entry_size = response->body.list.entry_size;
     size_t added = response->body.list.count;
     if (response->body.list.kind != kind->kind || entry_size < kind->wire_size)
-        return c7x_error_set(&client->error, C7X_PROTOCOL, C7X_CLIENT_STATION,
+        return c7x_error_set(c7x_client_thread_error(), C7X_PROTOCOL, C7X_CLIENT_STATION,
                              "the device answered another list than was asked for");
     uint8_t *longer = realloc(*list, (*count + added + 1) * kind->info_size);
     if (longer == NULL)
-        return c7x_error_set(&client->error, C7X_HOST_NOMEM, C7X_CLIENT_STATION,
+        return c7x_error_set(c7x_client_thread_error(), C7X_HOST_NOMEM, C7X_CLIENT_STATION,
                              "no memory for a list");
     *list = longer;
     for (size_t i = 0; i < added; i++)
@@ -138,7 +138,7 @@ static enum c7x_status read_list(struct c7x_client *client, const struct list_ki
         request.body.list.kind = kind->kind;
         request.body.list.first = (uint32_t)*count;
         C7X_RETURN_IF_ERROR(c7x_client_exchange(client, &request, deadline_ns, &response));
-        C7X_RETURN_IF_ERROR(append(client, kind, &response, list, count));
+        C7X_RETURN_IF_ERROR(append(kind, &response, list, count));
         if (response.body.list.count == 0 || *count >= response.body.list.total)
             return C7X_OK;
     }
@@ -149,7 +149,7 @@ static enum c7x_status list(struct c7x_client *client, const struct list_kind *k
 {
     uint8_t *entries = NULL;
     size_t count = 0;
-    c7x_client_enter(client);
+    c7x_client_enter();
     enum c7x_status status = read_list(client, kind, &entries, &count);
     if (status == C7X_OK) {
         memcpy(out_list, &entries, sizeof entries); /* a pointer to a pointer of the entry's type */
@@ -157,7 +157,7 @@ static enum c7x_status list(struct c7x_client *client, const struct list_kind *k
     } else {
         free(entries);
     }
-    return c7x_client_leave(client, status);
+    return status;
 }
 
 enum c7x_status c7x_client_list_sessions(struct c7x_client *client,

@@ -11,62 +11,63 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum c7x_status file_error(struct c7x_client *client, const char *path, const char *what)
+static enum c7x_status file_error(const char *path, const char *what)
 {
     enum c7x_status status = errno == EACCES || errno == EPERM ? C7X_PERMISSION : C7X_FILE;
-    return c7x_error_set(&client->error, status, C7X_CLIENT_STATION, "cannot %s %s: %s", what, path,
-                         strerror(errno));
+    return c7x_error_set(c7x_client_thread_error(), status, C7X_CLIENT_STATION, "cannot %s %s: %s",
+                         what, path, strerror(errno));
 }
 
-static enum c7x_status file_size(struct c7x_client *client, const char *path, int fd,
-                                 size_t *out_size)
+static enum c7x_status file_size(const char *path, int fd, size_t *out_size)
 {
     struct stat info;
     if (fstat(fd, &info) != 0)
-        return file_error(client, path, "read");
+        return file_error(path, "read");
     if (!S_ISREG(info.st_mode))
-        return c7x_error_set(&client->error, C7X_FILE, C7X_CLIENT_STATION,
+        return c7x_error_set(c7x_client_thread_error(), C7X_FILE, C7X_CLIENT_STATION,
                              "%s is not a regular file", path);
     if (info.st_size == 0)
-        return c7x_error_set(&client->error, C7X_FILE, C7X_CLIENT_STATION, "%s is empty", path);
+        return c7x_error_set(c7x_client_thread_error(), C7X_FILE, C7X_CLIENT_STATION, "%s is empty",
+                             path);
     if (info.st_size > C7X_WIRE_STAGING_SIZE)
-        return c7x_error_set(&client->error, C7X_SIZE, C7X_CLIENT_STATION,
+        return c7x_error_set(c7x_client_thread_error(), C7X_SIZE, C7X_CLIENT_STATION,
                              "%s has %lld bytes; a device takes at most %u", path,
                              (long long)info.st_size, C7X_WIRE_STAGING_SIZE);
     *out_size = (size_t)info.st_size;
     return C7X_OK;
 }
 
-static enum c7x_status read_all(struct c7x_client *client, const char *path, int fd, uint8_t *bytes,
-                                size_t size)
+static enum c7x_status read_all(const char *path, int fd, uint8_t *bytes, size_t size)
 {
     for (size_t used = 0; used < size;) {
         ssize_t count = read(fd, bytes + used, size - used);
         if (count < 0 && errno == EINTR)
             continue;
         if (count < 0)
-            return file_error(client, path, "read");
+            return file_error(path, "read");
         if (count == 0)
-            return c7x_error_set(&client->error, C7X_FILE, C7X_CLIENT_STATION,
+            return c7x_error_set(c7x_client_thread_error(), C7X_FILE, C7X_CLIENT_STATION,
                                  "%s became shorter while it was read", path);
         used += (size_t)count;
     }
     return C7X_OK;
 }
 
-/* Reads the open file into a new shared buffer. */
+/* Reads the open file into a new shared buffer; 3.0 firmware has one fixed place for it. */
 static enum c7x_status stage(struct c7x_client *client, const char *path, int fd,
                              int64_t deadline_ns, struct c7x_buffer *out_buffer, size_t *out_size)
 {
     struct c7x_host_link *link = client->link;
-    C7X_RETURN_IF_ERROR(file_size(client, path, fd, out_size));
-    C7X_RETURN_IF_ERROR(
-        link->ops->attach(link, *out_size, deadline_ns, out_buffer, &client->error));
-    enum c7x_status status = read_all(client, path, fd, out_buffer->pointer, *out_size);
-    if (status == C7X_OK)
-        link->ops->sync_to_device(link, out_buffer);
+    C7X_RETURN_IF_ERROR(file_size(path, fd, out_size));
+    if (client->has_session)
+        C7X_RETURN_IF_ERROR(c7x_client_attach(client, *out_size, deadline_ns, out_buffer));
     else
-        link->ops->detach(link, out_buffer);
+        *out_buffer = client->staging_3_0;
+    enum c7x_status status = read_all(path, fd, out_buffer->pointer, *out_size);
+    if (status == C7X_OK)
+        link->ops->sync_to_device(link, out_buffer, 0, *out_size);
+    else if (client->has_session)
+        c7x_client_detach(client, out_buffer);
     return status;
 }
 
@@ -78,21 +79,34 @@ static void keep_staged(struct c7x_client *client, const struct c7x_buffer *buff
     struct c7x_staged *staged = malloc(sizeof *staged);
     if (staged == NULL)
         return;
+    pthread_mutex_lock(&client->lock);
     *staged = (struct c7x_staged){client->staged, handle, is_model, *buffer};
     client->staged = staged;
+    pthread_mutex_unlock(&client->lock);
+}
+
+/* Takes the entry off the list, or NULL. */
+static struct c7x_staged *take_staged(struct c7x_client *client, uint32_t handle, bool is_model)
+{
+    struct c7x_staged *staged = NULL;
+    pthread_mutex_lock(&client->lock);
+    for (struct c7x_staged **place = &client->staged; *place != NULL; place = &(*place)->next)
+        if ((*place)->handle == handle && (*place)->is_model == is_model) {
+            staged = *place;
+            *place = staged->next;
+            break;
+        }
+    pthread_mutex_unlock(&client->lock);
+    return staged;
 }
 
 static void drop_staged(struct c7x_client *client, uint32_t handle, bool is_model)
 {
-    for (struct c7x_staged **place = &client->staged; *place != NULL; place = &(*place)->next) {
-        struct c7x_staged *staged = *place;
-        if (staged->handle != handle || staged->is_model != is_model)
-            continue;
-        *place = staged->next;
-        client->link->ops->detach(client->link, &staged->buffer);
-        free(staged);
+    struct c7x_staged *staged = take_staged(client, handle, is_model);
+    if (staged == NULL)
         return;
-    }
+    c7x_client_detach(client, &staged->buffer);
+    free(staged);
 }
 
 void c7x_client_free_staged(struct c7x_client *client)
@@ -107,7 +121,7 @@ static enum c7x_status load_staged(struct c7x_client *client, uint32_t type,
 {
     struct c7x_request request = {.type = type};
     request.body.load.size = (uint32_t)size;
-    request.body.load.flags = flags | C7X_WIRE_LOAD_ADDRESS;
+    request.body.load.flags = client->has_session ? flags | C7X_WIRE_LOAD_ADDRESS : 0;
     request.body.load.address = buffer->dsp_address;
     return c7x_client_exchange(client, &request, deadline_ns, out_response);
 }
@@ -121,17 +135,22 @@ static enum c7x_status load_file(struct c7x_client *client, uint32_t type, const
     size_t size = 0;
     int64_t deadline_ns = c7x_client_deadline_ns(client);
     if ((flags & ~C7X_LOAD_KEEP) != 0)
-        return c7x_error_set(&client->error, C7X_INVALID, C7X_CLIENT_STATION,
+        return c7x_error_set(c7x_client_thread_error(), C7X_INVALID, C7X_CLIENT_STATION,
                              "unknown load flags 0x%x", flags);
+    if (flags != 0 && !client->has_session)
+        return c7x_error_set(c7x_client_thread_error(), C7X_UNSUPPORTED, C7X_CLIENT_STATION,
+                             "firmware of wire version 3.0 cannot keep modules");
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block us */
     if (fd < 0)
-        return file_error(client, path, "open");
+        return file_error(path, "open");
     enum c7x_status status = stage(client, path, fd, deadline_ns, &buffer, &size);
     close(fd);
     if (status == C7X_OK)
         status = load_staged(client, type, &buffer, size, flags, deadline_ns, out_response);
-    if (status != C7X_OK || (flags & C7X_LOAD_KEEP) != 0)
-        client->link->ops->detach(client->link, &buffer);
+    if (!client->has_session)
+        buffer.pointer = NULL; /* the staging stays */
+    else if (status != C7X_OK || (flags & C7X_LOAD_KEEP) != 0)
+        c7x_client_detach(client, &buffer);
     if (status != C7X_OK)
         return status;
     bool is_model = type == C7X_MSG_MODEL_LOAD;
@@ -146,12 +165,14 @@ enum c7x_status c7x_client_dyn_load_flags(struct c7x_client *client, const char 
                                           uint32_t flags, uint32_t *out_handle)
 {
     struct c7x_response response;
-    c7x_client_enter(client);
+    c7x_client_enter();
+    C7X_RETURN_IF_ERROR(c7x_client_take_io(client, c7x_client_deadline_ns(client)));
     enum c7x_status status =
         load_file(client, C7X_MSG_DYN_LOAD, path, flags, out_handle, &response);
     if (status == C7X_OK)
         c7x_client_declare_io(client, &response);
-    return c7x_client_leave(client, status);
+    c7x_client_give_io(client);
+    return status;
 }
 
 enum c7x_status c7x_client_dyn_load(struct c7x_client *client, const char *path,
@@ -164,9 +185,8 @@ enum c7x_status c7x_client_model_load_flags(struct c7x_client *client, const cha
                                             uint32_t flags, uint32_t *out_model_id)
 {
     struct c7x_response response;
-    c7x_client_enter(client);
-    return c7x_client_leave(
-        client, load_file(client, C7X_MSG_MODEL_LOAD, path, flags, out_model_id, &response));
+    c7x_client_enter();
+    return load_file(client, C7X_MSG_MODEL_LOAD, path, flags, out_model_id, &response);
 }
 
 enum c7x_status c7x_client_model_load(struct c7x_client *client, const char *path,
@@ -188,15 +208,17 @@ static enum c7x_status unload(struct c7x_client *client, uint32_t type, uint32_t
 
 enum c7x_status c7x_client_dyn_unload(struct c7x_client *client, uint32_t handle)
 {
-    c7x_client_enter(client);
+    c7x_client_enter();
+    C7X_RETURN_IF_ERROR(c7x_client_take_io(client, c7x_client_deadline_ns(client)));
     enum c7x_status status = unload(client, C7X_MSG_DYN_UNLOAD, handle);
     if (status == C7X_OK)
-        client->input_locked = client->output_locked = false;
-    return c7x_client_leave(client, status);
+        client->io.input_locked = client->io.output_locked = false;
+    c7x_client_give_io(client);
+    return status;
 }
 
 enum c7x_status c7x_client_model_unload(struct c7x_client *client, uint32_t model_id)
 {
-    c7x_client_enter(client);
-    return c7x_client_leave(client, unload(client, C7X_MSG_MODEL_UNLOAD, model_id));
+    c7x_client_enter();
+    return unload(client, C7X_MSG_MODEL_UNLOAD, model_id);
 }

@@ -30,9 +30,9 @@ struct c7x_buffer {
 struct c7x_host_link;
 
 /*
- * All mandatory. send and receive may be called from two threads at once, the others from one at a
- * time. Deadlines are absolute, of c7x_os_clock_ns(). When the device has gone away every call
- * answers C7X_RESET at once.
+ * All mandatory. send may be called by any number of threads, receive by one at a time, and so the
+ * others where they do not say otherwise. Deadlines are absolute, of c7x_os_clock_ns(). When the
+ * device has gone away every call answers C7X_RESET at once.
  */
 struct c7x_host_link_ops {
     /* C7X_SIZE: empty or longer than C7X_TRANSPORT_FRAME_MAX. C7X_TIMEOUT: the device takes no
@@ -49,9 +49,16 @@ struct c7x_host_link_ops {
     /* Gives a buffer back and zeroes the struct; the device may use it until its last job with it
      * ends. */
     void (*detach)(struct c7x_host_link *link, struct c7x_buffer *buffer);
-    /* What the host wrote becomes visible to the device; what the device wrote, to the host. */
-    void (*sync_to_device)(struct c7x_host_link *link, const struct c7x_buffer *buffer);
-    void (*sync_from_device)(struct c7x_host_link *link, const struct c7x_buffer *buffer);
+    /*
+     * What the host wrote into that part of the buffer becomes visible to the device; what the
+     * device wrote, to the host. Any thread. A back end may sync more than was asked for.
+     */
+    void (*sync_to_device)(struct c7x_host_link *link, const struct c7x_buffer *buffer,
+                           size_t offset, size_t size);
+    void (*sync_from_device)(struct c7x_host_link *link, const struct c7x_buffer *buffer,
+                             size_t offset, size_t size);
+    /* A receive that waits, or the next one, ends with C7X_CANCELLED. Any thread. */
+    void (*interrupt)(struct c7x_host_link *link);
     /* Copies the device's log from *inout_position on; *out_size 0 when there is no more. */
     enum c7x_status (*read_log)(struct c7x_host_link *link, uint64_t *inout_position, char *text,
                                 size_t text_size, size_t *out_size, struct c7x_error *error);

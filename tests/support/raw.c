@@ -145,7 +145,7 @@ uint32_t c7x_test_load(struct c7x_host_link *link, const char *module, uint32_t 
     struct c7x_response response;
     size_t size;
     read_module(module, link, out_staged, &size);
-    link->ops->sync_to_device(link, out_staged);
+    link->ops->sync_to_device(link, out_staged, 0, out_staged->size);
     request.body.load.size = (uint32_t)size;
     request.body.load.flags = C7X_WIRE_LOAD_ADDRESS | flags;
     request.body.load.address = out_staged->dsp_address;
@@ -194,13 +194,13 @@ void c7x_test_run_add_one(struct c7x_host_link *link, uint32_t handle,
     struct c7x_response response;
     struct c7x_request request = c7x_test_infer_request(handle, input, 2, 4, output);
     memcpy(input->pointer, numbers, sizeof numbers);
-    link->ops->sync_to_device(link, input);
+    link->ops->sync_to_device(link, input, 0, input->size);
     assert_int_equal(c7x_test_ask_decoded(link, &request, &response), C7X_OK);
     assert_int_equal(response.body.infer.num_outputs, 1);
     assert_int_equal(response.body.infer.outputs[0].data_size, sizeof sums);
     uint64_t offset = response.body.infer.outputs[0].data_addr - output->dsp_address;
     assert_true(offset <= output->size - sizeof sums);
-    link->ops->sync_from_device(link, output);
+    link->ops->sync_from_device(link, output, 0, output->size);
     memcpy(sums, (const uint8_t *)output->pointer + offset, sizeof sums);
     for (int i = 0; i < 4; i++)
         assert_true(sums[i] == numbers[i] + 1);

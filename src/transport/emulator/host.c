@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -20,6 +21,7 @@ struct emulator_link {
     struct c7x_host_link base;
     int setup;
     int link;
+    int interrupt;                    /* an eventfd: written by interrupt, read by receive */
     const struct c7x_log_memory *log; /* mapped at the first read */
     struct c7x_buffer *buffers;       /* all that are attached */
     size_t buffer_count;
@@ -32,18 +34,17 @@ static enum c7x_status gone(struct c7x_error *error)
     return c7x_error_set(error, C7X_RESET, STATION, "the emulated DSP went away");
 }
 
-/* Waits until the socket has something to read or room to write. False: the deadline came first. */
-static bool wait_for(int socket, short events, int64_t deadline_ns)
+/* Waits for any of the entries; false: the deadline came first. */
+static bool wait_for_any(struct pollfd *entries, nfds_t count, int64_t deadline_ns)
 {
     for (;;) {
-        struct pollfd entry = {.fd = socket, .events = events};
         struct timespec left = {0, 0};
         int64_t now = c7x_os_clock_ns();
         if (deadline_ns > now) {
             left.tv_sec = (deadline_ns - now) / NS_PER_S;
             left.tv_nsec = (deadline_ns - now) % NS_PER_S;
         }
-        int ready = ppoll(&entry, 1, deadline_ns == C7X_OS_FOREVER ? NULL : &left, NULL);
+        int ready = ppoll(entries, count, deadline_ns == C7X_OS_FOREVER ? NULL : &left, NULL);
         if (ready > 0)
             return true;
         if (ready == 0)
@@ -51,6 +52,12 @@ static bool wait_for(int socket, short events, int64_t deadline_ns)
         if (errno != EINTR)
             return true; /* let the call that follows say what is wrong */
     }
+}
+
+static bool wait_for(int socket, short events, int64_t deadline_ns)
+{
+    struct pollfd entry = {.fd = socket, .events = events};
+    return wait_for_any(&entry, 1, deadline_ns);
 }
 
 enum c7x_status c7x_emulator_request(int socket, struct c7x_setup_message *inout_message,
@@ -105,12 +112,26 @@ static enum c7x_status link_send(struct c7x_host_link *base, const uint8_t *fram
     }
 }
 
+static void link_interrupt(struct c7x_host_link *base)
+{
+    struct emulator_link *link = (struct emulator_link *)base;
+    uint64_t one = 1;
+    (void)!write(link->interrupt, &one, sizeof one); /* full: it is interrupted already */
+}
+
 static enum c7x_status link_receive(struct c7x_host_link *base, uint8_t *frame, size_t *out_size,
                                     int64_t deadline_ns, struct c7x_error *error)
 {
     struct emulator_link *link = (struct emulator_link *)base;
-    if (!wait_for(link->link, POLLIN, deadline_ns))
+    struct pollfd entries[2] = {{.fd = link->link, .events = POLLIN},
+                                {.fd = link->interrupt, .events = POLLIN}};
+    uint64_t count;
+    if (!wait_for_any(entries, 2, deadline_ns))
         return c7x_error_set(error, C7X_TIMEOUT, STATION, "no answer before the deadline");
+    if (entries[0].revents == 0) {
+        (void)!read(link->interrupt, &count, sizeof count);
+        return C7X_CANCELLED;
+    }
     ssize_t size;
     do
         size = recv(link->link, frame, C7X_TRANSPORT_FRAME_MAX, 0);
@@ -184,10 +205,13 @@ static enum c7x_status link_attach(struct c7x_host_link *base, size_t size, int6
 }
 
 /* Client and core map the same pages: there is nothing to move. */
-static void link_sync(struct c7x_host_link *base, const struct c7x_buffer *buffer)
+static void link_sync(struct c7x_host_link *base, const struct c7x_buffer *buffer, size_t offset,
+                      size_t size)
 {
     (void)base;
     (void)buffer;
+    (void)offset;
+    (void)size;
 }
 
 static enum c7x_status map_log(struct emulator_link *link, struct c7x_error *error)
@@ -235,6 +259,8 @@ static void link_close(struct c7x_host_link *base)
         munmap((void *)(uintptr_t)link->log, sizeof *link->log);
     if (link->link >= 0)
         close(link->link);
+    if (link->interrupt >= 0)
+        close(link->interrupt);
     close(link->setup); /* the supervisor gives back whatever this client still held */
     free(link);
 }
@@ -246,6 +272,7 @@ static const struct c7x_host_link_ops emulator_ops = {
     .detach = link_detach,
     .sync_to_device = link_sync,
     .sync_from_device = link_sync,
+    .interrupt = link_interrupt,
     .read_log = link_read_log,
     .close = link_close,
 };
@@ -261,6 +288,11 @@ enum c7x_status c7x_emulator_open_link(int socket, int64_t deadline_ns,
     link->base.ops = &emulator_ops;
     link->setup = socket;
     link->link = -1;
+    link->interrupt = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (link->interrupt < 0) {
+        link_close(&link->base);
+        return c7x_error_set(error, C7X_HOST_NOMEM, STATION, "no descriptor for a link");
+    }
     struct c7x_setup_message message = {.op = C7X_SETUP_HELLO, .size = C7X_SETUP_VERSION};
     enum c7x_status status =
         c7x_emulator_request(socket, &message, &link->link, deadline_ns, error);

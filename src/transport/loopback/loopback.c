@@ -29,6 +29,7 @@ struct loopback_link {
     struct loopback_link *next;
     uint32_t endpoint;
     struct queue to_host;
+    bool interrupted; /* the loopback's lock */
 };
 
 struct c7x_loopback {
@@ -149,11 +150,15 @@ static enum c7x_status link_receive(struct c7x_host_link *base, uint8_t *frame, 
         c7x_os_mutex_lock(&loopback->lock);
         bool found = pop(&link->to_host, &next);
         bool stopped = loopback->stopped;
+        bool interrupted = link->interrupted;
+        link->interrupted = false;
         c7x_os_mutex_unlock(&loopback->lock);
         if (found)
             break;
         if (stopped)
             return gone(error);
+        if (interrupted)
+            return C7X_CANCELLED;
         if (!c7x_os_event_wait(&link->to_host.changed, deadline_ns))
             return c7x_error_set(error, C7X_TIMEOUT, STATION, "no answer before the deadline");
     }
@@ -197,10 +202,22 @@ static void link_detach(struct c7x_host_link *base, struct c7x_buffer *buffer)
     memset(buffer, 0, sizeof *buffer);
 }
 
-static void link_sync(struct c7x_host_link *base, const struct c7x_buffer *buffer)
+static void link_sync(struct c7x_host_link *base, const struct c7x_buffer *buffer, size_t offset,
+                      size_t size)
 {
     (void)base;
     (void)buffer;
+    (void)offset;
+    (void)size;
+}
+
+static void link_interrupt(struct c7x_host_link *base)
+{
+    struct loopback_link *link = (struct loopback_link *)base;
+    c7x_os_mutex_lock(&link->loopback->lock);
+    link->interrupted = true;
+    c7x_os_event_set(&link->to_host.changed);
+    c7x_os_mutex_unlock(&link->loopback->lock);
 }
 
 static enum c7x_status link_read_log(struct c7x_host_link *base, uint64_t *inout_position,
@@ -240,6 +257,7 @@ static const struct c7x_host_link_ops host_ops = {
     .detach = link_detach,
     .sync_to_device = link_sync,
     .sync_from_device = link_sync,
+    .interrupt = link_interrupt,
     .read_log = link_read_log,
     .close = link_close,
 };
