@@ -20,7 +20,7 @@
 #endif
 
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
-enum { CLI_POSITIONAL_MAX = 3, CLI_MESSAGE_MAX = 8192 };
+enum { CLI_POSITIONAL_MAX = 3, CLI_MESSAGE_MAX = 8192, CLI_DEADLINE_MS = 60000 };
 
 /* Sizes without a unit are bytes. NULL: not given. */
 struct cli_options {
@@ -41,10 +41,12 @@ struct cli_options {
     bool has_deadline;
     bool json;
     bool once;
+    bool map;
     bool help;
 };
 
 struct cli;
+struct cJSON;
 
 struct cli_command {
     const char *name;
@@ -78,6 +80,9 @@ struct cli {
 #define CLI_OPTION_OUTPUT_BYTES 0x0800u
 #define CLI_OPTION_ONCE 0x1000u
 #define CLI_OPTION_HELP 0x2000u
+#define CLI_OPTION_MAP 0x4000u
+/* Not an option: of a number the sign says nothing, so -12 is the argument 12. */
+#define CLI_UNSIGNED_ARGUMENT 0x8000u
 
 /* ---- commands.c: the table of commands ---- */
 
@@ -97,6 +102,13 @@ int cli_profile(struct cli *cli);
 int cli_session_run(struct cli *cli);
 int cli_trace(struct cli *cli);
 int cli_emulator(struct cli *cli);
+int cli_scan(struct cli *cli);
+int cli_ps(struct cli *cli);
+int cli_mem(struct cli *cli);
+int cli_reset(struct cli *cli);
+int cli_raw(struct cli *cli);
+int cli_validate(struct cli *cli);
+int cli_explain(struct cli *cli);
 int cli_help(struct cli *cli);
 
 /* ---- options.c ---- */
@@ -120,6 +132,8 @@ void cli_print_mdoc_text(const char *text, FILE *stream);
  * to stdout; returns CLI_FAILED, or CLI_USAGE for stage "usage". The text becomes one line.
  */
 int cli_fail(const struct cli *cli, const char *stage, const char *format, ...) CLI_PRINTF(3, 4);
+/* The same with an object to print instead of the plain one, which it takes over. */
+int cli_fail_with(const struct cli *cli, struct cJSON *object, const char *stage, const char *text);
 /* The same for a status of the library; what explains it is taken from cli->client. */
 int cli_fail_status(const struct cli *cli, const char *stage, int status);
 /* The text that cli_fail_status() prints. */
@@ -127,8 +141,33 @@ void cli_describe_status(const struct cli *cli, const char *stage, int status, c
                          size_t size);
 bool cli_prints_json(const struct cli *cli);
 
+/* ---- table.c ---- */
+
+enum { CLI_TABLE_COLUMNS_MAX = 8 };
+
+/* Filled cell by cell, row by row. */
+struct cli_table {
+    char **cells;
+    size_t cell_count;
+    size_t room;
+    size_t column_count;
+    size_t widths[CLI_TABLE_COLUMNS_MAX];
+    bool is_number[CLI_TABLE_COLUMNS_MAX];
+    bool lacks_memory;
+};
+
+void cli_table_begin(struct cli_table *table, const char *const *heads, size_t column_count);
+void cli_table_text(struct cli_table *table, const char *text);
+void cli_table_unsigned(struct cli_table *table, uint64_t value);
+/* To stdout; frees it. */
+void cli_table_print(struct cli_table *table);
+
 /* ---- device.c ---- */
 
+/* What --device and --deadline say. */
+void cli_client_options(const struct cli *cli, struct c7x_client_options *options);
+/* Reports why a device could not be opened. */
+int cli_fail_open(const struct cli *cli, int status);
 /* Opens cli->client; CLI_DONE, or CLI_FAILED after reporting. */
 int cli_open(struct cli *cli);
 void cli_close(struct cli *cli);
@@ -175,6 +214,7 @@ void cli_format_tensor(const struct c7x_client_tensor *tensor, char *text, size_
 /* Reads all of a file. NULL, or the reason of the failure (errno text); the caller frees *out_data.
  */
 const char *cli_read_file(const char *path, char **out_data, size_t *out_size);
+const char *cli_read_stdin(char **out_data, size_t *out_size);
 /* Whether `path` can be written; creates nothing. NULL or the reason. */
 const char *cli_check_writable(const char *path);
 /* Writes a head and a list of pieces so that `path` holds all of it or what it held before. NULL or
@@ -275,9 +315,15 @@ int cli_run_job(struct cli *cli, uint32_t default_repeat);
 
 /* ---- json.c ---- */
 
-struct cJSON;
 void cli_json_add_text(struct cJSON *object, const char *name, const char *text);
 void cli_json_add_unsigned(struct cJSON *object, const char *name, uint64_t value);
+/* null for 0, or for "". */
+void cli_json_add_number_or_null(struct cJSON *object, const char *name, uint64_t value);
+void cli_json_add_text_or_null(struct cJSON *object, const char *name, const char *text);
+/* "3.1.0"; null for 0 */
+void cli_json_add_version(struct cJSON *object, const char *name, uint32_t version);
+/* A new object at the end of a list. */
+struct cJSON *cli_json_append(struct cJSON *list);
 /* {"status":"ok"} to add to. */
 struct cJSON *cli_json_ok(void);
 struct cJSON *cli_json_result(const struct cli_outputs *outputs);

@@ -5,8 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define DEADLINE_MS_DEFAULT 60000
-
 /* NULL: the library's default, $C7X_DEVICE or the user's shared one. */
 static const char *device(const struct cli *cli)
 {
@@ -15,7 +13,7 @@ static const char *device(const struct cli *cli)
 
 static int64_t deadline_ms(const struct cli *cli)
 {
-    return cli->options.has_deadline ? cli->options.deadline_ms : DEADLINE_MS_DEFAULT;
+    return cli->options.has_deadline ? cli->options.deadline_ms : CLI_DEADLINE_MS;
 }
 
 static int report(const struct cli *cli, const char *text, const char *state)

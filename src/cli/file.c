@@ -66,6 +66,11 @@ const char *cli_read_file(const char *path, char **out_data, size_t *out_size)
     return problem;
 }
 
+const char *cli_read_stdin(char **out_data, size_t *out_size)
+{
+    return read_all(STDIN_FILENO, READ_SIZE_FIRST, out_data, out_size);
+}
+
 /* The file that a path means (links followed) and whether it is one to be replaced: a regular one
  * or none yet. */
 struct place {

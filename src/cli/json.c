@@ -56,6 +56,37 @@ void cli_json_add_unsigned(cJSON *object, const char *name, uint64_t value)
     cJSON_AddItemToObject(object, name, cJSON_CreateRaw(text));
 }
 
+void cli_json_add_number_or_null(cJSON *object, const char *name, uint64_t value)
+{
+    if (value != 0)
+        cli_json_add_unsigned(object, name, value);
+    else
+        cJSON_AddNullToObject(object, name);
+}
+
+void cli_json_add_text_or_null(cJSON *object, const char *name, const char *text)
+{
+    if (text[0] != '\0')
+        cli_json_add_text(object, name, text);
+    else
+        cJSON_AddNullToObject(object, name);
+}
+
+void cli_json_add_version(cJSON *object, const char *name, uint32_t version)
+{
+    char text[32] = "";
+    if (version != 0)
+        cli_format_version(version, text, sizeof text);
+    cli_json_add_text_or_null(object, name, text);
+}
+
+cJSON *cli_json_append(cJSON *list)
+{
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddItemToArray(list, object);
+    return object;
+}
+
 cJSON *cli_json_ok(void)
 {
     cJSON *object = cJSON_CreateObject();

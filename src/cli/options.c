@@ -14,7 +14,8 @@ enum {
     KEY_SEED,
     KEY_REPEAT,
     KEY_BYTES,
-    KEY_ONCE
+    KEY_ONCE,
+    KEY_MAP
 };
 
 struct option_row {
@@ -51,12 +52,13 @@ static const struct option_row rows[] = {
      "module that puts out more than was expected runs once more."},
     {CLI_OPTION_DEVICE, KEY_DEVICE, "device", "DEV",
      "emu: an emulator of its own; emu: with a colon: the shared emulator; emu:PATH: the one that "
-     "listens at PATH. Default: $C7X_DEVICE, else emu for run, profile and session-run and the "
-     "shared one for the others."},
+     "listens at PATH. Default: $C7X_DEVICE, else emu for run, profile, session-run and "
+     "validate and the shared one for the others."},
     {CLI_OPTION_DEADLINE, KEY_DEADLINE, "deadline", "SECONDS",
      "Give up a step that takes longer; -1: never. Default: 60."},
     {CLI_OPTION_JSON, KEY_JSON, "json", NULL, "Print one line of JSON instead of text."},
     {CLI_OPTION_ONCE, KEY_ONCE, "once", NULL, "Print what there is and end."},
+    {CLI_OPTION_MAP, KEY_MAP, "map", NULL, "Show every block and who holds it."},
     {CLI_OPTION_HELP, 'h', "help", NULL, "Explain the command."},
 };
 
@@ -127,6 +129,8 @@ static bool set_option(struct cli_options *options, int key, const char *value)
         return set_flag(&options->json);
     case KEY_ONCE:
         return set_flag(&options->once);
+    case KEY_MAP:
+        return set_flag(&options->map);
     case 'h':
         return set_flag(&options->help);
     default:
@@ -204,10 +208,21 @@ static void select_options(const struct cli_command *command, struct argp_option
     selected[count] = (struct argp_option){0};
 }
 
+/* Takes the sign from arguments such as -12, which argp would take for an option. */
+static void strip_signs(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (argv[i][0] == '-' && argv[i][1] >= '0' && argv[i][1] <= '9')
+            argv[i]++;
+    }
+}
+
 int cli_parse_options(struct cli *cli, int argc, char **argv)
 {
     static struct parse parse;
     struct argp_option selected[ROW_COUNT + 1];
+    if ((cli->command->options & CLI_UNSIGNED_ARGUMENT) != 0)
+        strip_signs(argc, argv);
     select_options(cli->command, selected);
     const struct argp argp = {.options = selected, .parser = parse_one};
     parse.cli = cli;

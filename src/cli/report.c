@@ -21,13 +21,24 @@ static void make_one_line(char *text)
     }
 }
 
-static void print_json_error(const char *stage, const char *text)
+static cJSON *json_error(const char *stage, const char *text)
 {
     cJSON *object = cJSON_CreateObject();
     cli_json_add_text(object, "status", "error");
     cli_json_add_text(object, "stage", stage);
     cli_json_add_text(object, "error", text);
-    cli_json_print(object);
+    return object;
+}
+
+int cli_fail_with(const struct cli *cli, cJSON *object, const char *stage, const char *text)
+{
+    if (cli_prints_json(cli))
+        cli_json_print(object);
+    else
+        cJSON_Delete(object);
+    fflush(stdout);
+    fprintf(stderr, "c7x_compute: %s: %s\n", stage, text);
+    return strcmp(stage, "usage") == 0 ? CLI_USAGE : CLI_FAILED;
 }
 
 int cli_fail(const struct cli *cli, const char *stage, const char *format, ...)
@@ -38,11 +49,7 @@ int cli_fail(const struct cli *cli, const char *stage, const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     make_one_line(text);
-    if (cli_prints_json(cli))
-        print_json_error(stage, text);
-    fflush(stdout);
-    fprintf(stderr, "c7x_compute: %s: %s\n", stage, text);
-    return strcmp(stage, "usage") == 0 ? CLI_USAGE : CLI_FAILED;
+    return cli_fail_with(cli, json_error(stage, text), stage, text);
 }
 
 /* "load failed: Out of memory (requested 1.0 MB, 0.5 MB free of 2.0 MB): " if the device ran out of
