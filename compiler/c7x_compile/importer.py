@@ -61,7 +61,7 @@ class _Importer(ONNXGraphImporter):
             detail = f"{type(error).__name__} {lines[-1] if lines else ''}".strip()
             self.failed.append((node_name(node), op_name, f"TVM cannot convert it: {detail}"))
             return self._placeholder(node)
-        reason = _why_not(result)
+        reason = _why_not(node, result)
         if reason:
             self.failed.append((node_name(node), op_name, reason))
             return self._placeholder(node)
@@ -131,8 +131,11 @@ def _converted_wrongly(node, attrs):
     return None
 
 
-def _why_not(result):
+def _why_not(node, result):
     """Why a converted operator cannot be part of a module, or None."""
+    count = len(result.ty.fields) if isinstance(result.ty, relax.TupleType) else 1
+    if len(node.output) > count:
+        return f"only {count} of its {len(node.output)} outputs can be computed"
     if isinstance(result, relax.Call) and getattr(result.op, "name", "") in _SORTS:
         return "sorting needs a runtime function that modules do not have"
     types = result.ty.fields if isinstance(result.ty, relax.TupleType) else [result.ty]

@@ -54,6 +54,9 @@ _SPECIAL_VALUES = {
 }
 _PACKED_CALL = re.compile(r'TVMFFIEnvModLookupFromImports\(\w+, "([^"]+)"')
 _SYMBOLIC = re.compile(r"_shape\)\[\d+\]\)")
+# The initial value of a maximum or minimum, and what makes a buffer one.
+_LOWEST = re.compile(r"(\b(\w+)\[[^;=]*\] = )(-?)(?:3\.402823e\+38f|1\.797693e\+308);")
+_EXTREME = r"\b{name}\[[^;=]*\] = \(\(\w+\) [<>] \(\w+\) \?"
 _FORBIDDEN = ("TVMFFI", "TVMBackend", "__tvm_ffi", "dev_id", "DLTensor", "num_args")
 
 
@@ -111,6 +114,7 @@ def _kernel(name, body):
     text = "".join(offsets) + body[prologue_end:]
     workspace = _Workspace()
     text = _FREE.sub("", _ALLOCATION.sub(workspace.place, text))
+    text = _LOWEST.sub(lambda match: _infinite_start(match, text), text)
     text = _SPECIAL_FLOAT.sub(lambda match: _SPECIAL_VALUES[match.group(1)], text)
     text = _HALF.sub("C7X_HALF", text)
     found = [word for word in _FORBIDDEN if word in text]
@@ -126,6 +130,15 @@ def _kernel(name, body):
         signature.append("uint8_t *C7X_RESTRICT workspace")
     text = f"static C7X_NOINLINE int32_t {function_name(name)}({', '.join(signature)}) {{\n{''.join(unused)}{text}}}\n"
     return Kernel(name, tuple(parameters), workspace.size, text)
+
+
+def _infinite_start(match, text):
+    """A maximum starts from minus infinity, not from TVM's lowest finite number: of values that are all
+    minus infinity it is that. Other stores of the number stay."""
+    store, name, sign = match.groups()
+    if re.search(_EXTREME.format(name=name), text):
+        return f"{store}{sign}INFINITY;"
+    return match.group(0)
 
 
 def _read_prologue(name, body):

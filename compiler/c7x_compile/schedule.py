@@ -36,6 +36,8 @@ def apply(module, notes, plain=False):
 def _schedule_function(name, function, notes, plain):
     named = function.with_attr("global_symbol", "main")
     sch = Schedule(tvm.IRModule({"main": named}))
+    if not _has_blocks(function):
+        return function
     if not plain:
         _inline_copies(sch)
     for block_name in [sch.get(b).name_hint for b in _blocks(sch) if _is_reduction(sch.get(b))]:
@@ -50,6 +52,12 @@ def _schedule_function(name, function, notes, plain):
     if function.attrs is not None and "global_symbol" in function.attrs:
         return scheduled.with_attr("global_symbol", function.attrs["global_symbol"])
     return scheduled.without_attr("global_symbol")
+
+
+def _has_blocks(function):
+    """Whether a kernel is made of blocks; those of scatters are plain loops."""
+    block = getattr(function.body, "block", None)
+    return block is not None and block.name_hint == "root"
 
 
 def _blocks(sch):

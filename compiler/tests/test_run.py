@@ -174,6 +174,23 @@ class Run(unittest.TestCase):
         nodes = [node("ReduceMean", ["x"], ["a"], axes=[-1]), node("Sub", ["x", "a"], ["y"])]
         self.check(nodes, {"x": (12, 96)}, {"y": (12, 96)})
 
+    def test_maximum_of_minus_infinity(self):
+        nodes = [
+            node("Where", ["c", "x", "low"], ["a"]),
+            node("ReduceMax", ["a"], ["m"], axes=[-1], keepdims=1),
+            node("Equal", ["m", "low"], ["none"]),
+            node("Softmax", ["a"], ["p"], axis=-1),
+            node("Where", ["none", "x", "p"], ["y"]),
+        ]
+        inputs = {"x": (4, 24), "c": ((4, 1), TensorProto.BOOL)}
+        outputs = {"m": (4, 1), "y": (4, 24)}
+        self.check(nodes, inputs, outputs, {"low": np.float32(-np.inf)})
+
+    def test_scatter(self):
+        nodes = [node("ScatterElements", ["x", "i", "u"], ["y"], axis=1)]
+        constants = {"i": np.array([[1, 3]]), "u": np.float32([[5, 6]])}
+        self.check(nodes, {"x": (1, 5)}, {"y": (1, 5)}, constants)
+
     def test_constants_keep_their_digits(self):
         """TVM prints this factor as 1.000000; sixty of them show it."""
         nodes, value = [], "x"
