@@ -46,6 +46,7 @@ class Session:
     def __init__(self, library: Library, module_path: str, device: Optional[str], deadline: Optional[float],
                  name: Optional[str]) -> None:
         self.library = library
+        self.process = os.getpid()
         self.cycles = 0
         self.views: set[int] = set()  # ids of the living _Shared; add and discard are atomic
         self.generation = 0  # of the shared buffers: views of an older one have lost their memory
@@ -80,7 +81,8 @@ class Session:
             client = self._clients.pop()
         except IndexError:
             return
-        self.library.c.c7x_client_close(client)
+        if self.process == os.getpid():  # after a fork it is still the parent's
+            self.library.c.c7x_client_close(client)
 
     def retire(self) -> None:
         """Closes as soon as no view is left."""

@@ -20,8 +20,9 @@ Outputs = Union[np.ndarray, "list[np.ndarray]"]
 class C7xVirtualMachine:
     """Runs one module on a C7x device.
 
-    The device is opened and the module loaded by the first call that needs it, and again by the first one after close()
-    or after the device went away (C7xError "RESET"). Any thread may call; the runs of one object follow one another.
+    The device is opened and the module loaded by the first call that needs it, and again by the first one after close(),
+    after the device went away (C7xError "RESET"), or in a forked process. Any thread may call; the runs of one object
+    follow one another.
 
     module_path: lib0.out, as c7x-compile writes it. so_path: the native library, see find_c7x_arm_runtime_so. device:
     "emu" (a private emulator), "emu:" (the user's shared one), "emu:PATH"; None: $C7X_DEVICE, else "emu". deadline: of
@@ -123,7 +124,7 @@ class C7xVirtualMachine:
             session.retire()
 
     def _open(self) -> Session:
-        if self._session is None:
+        if self._session is None or self._session.process != os.getpid():
             self._session = Session(self._library, self._path, *self._options)
         return self._session
 

@@ -5,6 +5,7 @@ import array
 import asyncio
 import gc
 import importlib.util
+import os
 import pickle
 import subprocess
 import sys
@@ -87,6 +88,20 @@ class LifeCycle(unittest.TestCase):
             machine("add_one", device="emu:/nonexistent/socket").run(X)
         self.assertEqual(caught.exception.name, "NO_DEVICE")
         self.assertTrue(caught.exception.next_step)
+
+    def test_forked_process_opens_a_session_of_its_own(self):
+        with machine("add_one") as vm:
+            x = vm.create_input(4)
+            x[:] = X
+            child = os.fork()
+            if child == 0:
+                good = np.array_equal(vm.run(x), X + 1) and np.array_equal(vm.run(X), X + 1)
+                vm.close()
+                del vm, x
+                gc.collect()
+                os._exit(0 if good else 1)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            np.testing.assert_array_equal(vm.run(x), X + 1)
 
     def test_collected_machine_leaves_the_device(self):
         vm = machine("add_one")

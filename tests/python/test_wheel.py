@@ -26,7 +26,8 @@ class Wheel(unittest.TestCase):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("C7X_")}
         with tempfile.TemporaryDirectory() as folder:
             source, wheels, site = (Path(folder) / name for name in ("source", "wheels", "site"))
-            shutil.copytree(ROOT / "python", source, ignore=shutil.ignore_patterns("*.egg-info", "build", "__pycache__"))
+            unwanted = shutil.ignore_patterns("*.egg-info", "build", "__pycache__")
+            shutil.copytree(ROOT / "python", source, ignore=unwanted)
             pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
             subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(wheels), str(source)],
                            check=True, env={**environment, "C7X_BUNDLE": str(BUILD)})
