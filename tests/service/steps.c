@@ -53,7 +53,7 @@ void c7x_steps_send_spin(struct c7x_steps_client *client, int32_t ms, uint32_t s
         c7x_test_infer_request(client->spin, &client->input, 0, 1, &client->output);
     request.body.infer.inputs[0].data_addr += offset;
     memcpy((uint8_t *)client->input.pointer + offset, &ms, sizeof ms);
-    client->link->ops->sync_to_device(client->link, &client->input);
+    client->link->ops->sync_to_device(client->link, &client->input, 0, client->input.size);
     c7x_steps_send(client->link, &request, seq);
 }
 
