@@ -48,7 +48,7 @@ tsan: all ## the tests under ThreadSanitizer, with the two smallest models
 
 .PHONY: soak
 soak: all ## the long tests at full count
-	@C7X_SOAK=1 $(PYTHON) tools/test.py --build $(BUILD) --only leak
+	@C7X_SOAK=1 $(PYTHON) tools/test.py --build $(BUILD) --only soak
 
 .PHONY: lint
 lint: ## format, layers, and a build without warnings by gcc and clang

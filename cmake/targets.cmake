@@ -15,7 +15,8 @@ function(c7x_library name)
   set_target_properties(${name} PROPERTIES ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/obj)
 endfunction()
 
-# c7x_test(NAME LABEL SOURCES a.c ... [USES library ...] [SECONDS 60]): a cmocka program under ctest.
+# c7x_test(NAME LABELS SOURCES a.c ... [USES library ...] [SECONDS 60]): a cmocka program under ctest. The label "soak"
+# marks one that does more with C7X_SOAK in the environment.
 function(c7x_test name label)
   if(NOT C7X_TESTS)
     return()
@@ -29,6 +30,6 @@ function(c7x_test name label)
   target_link_libraries(${name} PRIVATE ${arg_USES} cmocka c7x_warnings)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${arg_SECONDS}
+  set_tests_properties(${name} PROPERTIES LABELS "${label}" TIMEOUT ${arg_SECONDS}
     ENVIRONMENT "C7X_BUILD_DIR=${CMAKE_BINARY_DIR};C7X_EMULATOR=${CMAKE_BINARY_DIR}/bin/c7x_emulator")
 endfunction()
