@@ -16,6 +16,8 @@
 
 #include "c7x_compute_client.h"
 
+#ifdef __cplusplus /* in C the header is the client library's alone */
+
 /* DLTensor: the program's own, the installed DLPack, or the same struct of ours. */
 #if !defined(DLPACK_DLPACK_H_) && !defined(C7X_MODULE_H) && defined(__has_include)
 #if __has_include(<dlpack/dlpack.h>)
@@ -548,5 +550,7 @@ class Module
 };
 
 } // namespace c7x
+
+#endif /* __cplusplus */
 
 #endif
