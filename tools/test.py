@@ -116,6 +116,8 @@ def main():
         tally.add(name, *count_cmocka(code, output), took, output)
     if not options.only:
         suites = [("cli", [sys.executable, "tests/cli/run.py", "--build", str(build)], 600),
+                  ("board suite on the emulator",
+                   ["sh", "tests/board/test_dynmod.sh", "--module", str(build / "tests/modules/dynmod.out")], 120),
                   ("layers", [sys.executable, "tools/check_layers.py"], 60)]
         if options.quick:
             suites.append(("models (two smallest)",
