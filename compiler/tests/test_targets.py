@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Targets, and what both sides of the border must name alike."""
+
+import platform
+import re
+import unittest
+from pathlib import Path
+
+from c7x_compile import link, targets
+from c7x_compile.errors import CompileError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@unittest.skipUnless(platform.machine() == "x86_64", "x86-64 only")
+class Native(unittest.TestCase):
+    def test_levels(self):
+        self.assertEqual(targets.parse("native:x86-64").cpu_features, ())
+        level2 = targets.parse("native:x86-64-v2").cpu_features
+        self.assertEqual(level2, ("sse3", "ssse3", "sse4_1", "sse4_2", "popcnt"))
+        level3 = targets.parse("native:x86-64-v3").cpu_features
+        self.assertEqual(
+            level3[5:], ("avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "lzcnt", "movbe")
+        )
+
+    def test_default_is_a_level_that_this_host_has(self):
+        self.assertIn(f"-march={targets.host_level()}", targets.parse("native").flags)
+
+    def test_unknown_march_is_named(self):
+        with self.assertRaisesRegex(CompileError, "refuses -march=z80"):
+            targets.parse("native:z80")
+
+
+class Border(unittest.TestCase):
+    def test_the_loader_knows_every_cpu_feature(self):
+        source = (ROOT / "src/firmware/loader/arch/x86_64.c").read_text()
+        known = set(re.findall(r'^    \{"(\w+)", ', source, re.MULTILINE))
+        self.assertLessEqual(set(targets._X86_FEATURES.values()), known)
+
+    def test_the_firmware_exports_every_allowed_import(self):
+        source = (ROOT / "src/firmware/exports/exports.gperf").read_text()
+        exported = set(re.findall(r"^([A-Za-z_]\w*)", source, re.MULTILINE))
+        self.assertLessEqual(link.allowed_imports(), exported)
+
+
+if __name__ == "__main__":
+    unittest.main()
