@@ -295,7 +295,7 @@ struct c7x_msg_infer_resp {
     wire_u32 return_value; /* of the module's entry */
     wire_u64 cycles;       /* the job's own running time, last repeat */
     wire_u32 num_outputs;
-    wire_u32 printf_size; /* bytes of text in the printf buffer */
+    wire_u32 printf_size; /* bytes of this request's text in the printf buffer */
     wire_u64 descs_addr;  /* 0: descriptors inline; else an array in the output window */
     wire_u32 descs_size;
     wire_u32 oom_requested;
@@ -313,7 +313,7 @@ C7X_WIRE_OFFSET(c7x_msg_infer_resp, outputs, 68);
 struct c7x_msg_set_printf_buf {
     struct c7x_msg_hdr hdr;
     wire_u64 printf_dsp_addr;
-    wire_u32 printf_size; /* more than 16 bytes */
+    wire_u32 printf_size; /* more than 16 bytes; of a ring (3.1) C7X_WIRE_PRINTF_RING_MIN or more */
     wire_u32 reserved;
 };
 C7X_WIRE_SIZE(c7x_msg_set_printf_buf, 32);
@@ -487,27 +487,34 @@ C7X_WIRE_SIZE(c7x_msg_kv_bind, 48);
 /* ---- In shared memory ---- */
 
 /*
- * The printf buffer of a 3.1 session: a ring of records behind this header, each at a multiple of 8
- * bytes, wrapping at the end. The DSP writes a record at the end of each job that printed,
- * `written` last; the host reads from `read` on and then advances it. Both count bytes of records
- * ever, modulo 2^32. A 3.0 session has the text itself behind the header instead (magic, bytes
- * written, size of the text area, bytes lost).
+ * The printf buffer of a 3.1 session, at a multiple of 128 and of C7X_WIRE_PRINTF_RING_MIN bytes or
+ * more: a ring of records behind this header, each at a multiple of 8 bytes, wrapping at the end,
+ * also inside a record. The DSP writes the header at the session's next inference, and a record at
+ * the end of each job that printed, `written` last; the host reads from `read` on and then advances
+ * it. Each side writes cache lines of its own. Both words count bytes of records ever, modulo 2^32;
+ * the byte of count n stands n modulo `size` behind the header. Text that finds no room is lost,
+ * and counted in the next record. A 3.0 session has the text itself behind 16 bytes instead: magic,
+ * bytes written, size of the text area, bytes lost.
  */
 struct c7x_printf_ring {
     wire_u32 magic;   /* C7X_WIRE_PRINTF_RING_MAGIC */
-    wire_u32 written; /* by the DSP */
-    wire_u32 size;    /* bytes behind the header, a multiple of 8 */
-    wire_u32 read;    /* by the host */
+    wire_u32 written; /* by the DSP, like all but `read` */
+    wire_u32 size;    /* bytes behind the header that are used, a power of two */
+    wire_u32 reserved[29];
+    wire_u32 read; /* by the host */
+    wire_u32 reserved_host[31];
 };
-C7X_WIRE_SIZE(c7x_printf_ring, 16);
+C7X_WIRE_SIZE(c7x_printf_ring, 256);
+C7X_WIRE_OFFSET(c7x_printf_ring, read, 128);
 
+#define C7X_WIRE_PRINTF_RING_MIN 320u
 #define C7X_WIRE_PRINTF_MAGIC 0x50524E54u      /* 3.0: "PRNT" */
 #define C7X_WIRE_PRINTF_RING_MAGIC 0x50524E52u /* 3.1: "PRNR" */
 
 struct c7x_printf_record {
     wire_u32 seq;   /* of the request that printed */
     wire_u32 bytes; /* of text, which follows and is padded to a multiple of 8 */
-    wire_u32 lost;  /* bytes that had no room */
+    wire_u32 lost;  /* bytes since the last record that had no room */
     wire_u32 reserved;
 };
 C7X_WIRE_SIZE(c7x_printf_record, 16);

@@ -38,10 +38,47 @@ static const uint8_t *take_staged(struct c7x_service_job *job)
     return bytes;
 }
 
+static uint32_t modules_of(const struct c7x_session *session)
+{
+    return c7x_module_session_count(session->service->config.modules, session->number);
+}
+
+static uint32_t models_of(const struct c7x_session *session)
+{
+    return c7x_tvm_model_session_count(session->number);
+}
+
+/* What belongs to the device (KEEP) is bounded by the device alone. */
+static enum c7x_status check_limit(const struct c7x_service_job *job, const char *what,
+                                   uint32_t (*count)(const struct c7x_session *session),
+                                   uint32_t count_max, struct c7x_error *error)
+{
+    char who[C7X_SESSION_DESCRIPTION_MAX];
+    if (owner_of_load(job) == C7X_MODULE_SESSION_DEVICE || count(job->session) < count_max)
+        return C7X_OK;
+    c7x_session_describe(job->session, who);
+    return c7x_error_set(error, C7X_BUSY, STATION,
+                         "%s holds %u %s, the most that one session may have", who, count_max,
+                         what);
+}
+
+/* The device is full: says who fills it. */
+static void name_holders(struct c7x_service *service, uint32_t kept_count,
+                         uint32_t (*count)(const struct c7x_session *session),
+                         struct c7x_error *error)
+{
+    c7x_error_append(error, "; held by the device: %u, by", kept_count);
+    c7x_os_mutex_lock(&service->lock);
+    c7x_session_append_holders(service, count, error);
+    c7x_os_mutex_unlock(&service->lock);
+}
+
 static enum c7x_status run_dyn_load(struct c7x_service_job *job, struct c7x_response *response,
                                     struct c7x_error *error)
 {
     struct c7x_service *service = job->session->service;
+    C7X_RETURN_IF_ERROR(
+        check_limit(job, "modules", modules_of, C7X_WIRE_SESSION_MODULES_MAX, error));
     struct c7x_module_load load = {
         .bytes = take_staged(job),
         .size = job->request.body.load.size,
@@ -53,7 +90,12 @@ static enum c7x_status run_dyn_load(struct c7x_service_job *job, struct c7x_resp
     };
     uint32_t handle;
     struct c7x_module_io io;
-    C7X_RETURN_IF_ERROR(c7x_module_load(service->config.modules, &load, &handle, &io, error));
+    enum c7x_status status = c7x_module_load(service->config.modules, &load, &handle, &io, error);
+    if (status == C7X_BUSY)
+        name_holders(service, c7x_module_session_count(service->config.modules, 0), modules_of,
+                     error);
+    if (status != C7X_OK)
+        return status;
     response->body.dyn_load.module_handle = handle;
     response->body.dyn_load.io_input_bytes = io.input_bytes;
     response->body.dyn_load.io_output_bytes = io.output_bytes;
@@ -68,6 +110,7 @@ static enum c7x_status run_dyn_load(struct c7x_service_job *job, struct c7x_resp
 static enum c7x_status run_model_load(struct c7x_service_job *job, struct c7x_response *response,
                                       struct c7x_error *error)
 {
+    C7X_RETURN_IF_ERROR(check_limit(job, "models", models_of, C7X_WIRE_SESSION_MODELS_MAX, error));
     struct c7x_tvm_model_load load = {
         .bytes = take_staged(job),
         .size = job->request.body.load.size,
@@ -77,8 +120,11 @@ static enum c7x_status run_model_load(struct c7x_service_job *job, struct c7x_re
         .release_bytes = unpin_staged,
         .release_context = job->session->service,
     };
-    return c7x_tvm_model_load(&load, &response->body.model_load.model_id,
-                              &response->body.model_load.num_constants, error);
+    enum c7x_status status = c7x_tvm_model_load(&load, &response->body.model_load.model_id,
+                                                &response->body.model_load.num_constants, error);
+    if (status == C7X_BUSY)
+        name_holders(job->session->service, c7x_tvm_model_session_count(0), models_of, error);
+    return status;
 }
 
 static void describe_output(const struct c7x_tensor *tensor, struct c7x_wire_tensor *out)
@@ -143,10 +189,37 @@ static void adopt_printf(struct c7x_session *session)
     c7x_os_mutex_unlock(&service->lock);
     if (next.address == 0)
         return;
-    c7x_printf_bind(&session->printf,
-                    c7x_memory_pointer(service->config.memory, next.address, next.size), next.size);
+    void *buffer = c7x_memory_pointer(service->config.memory, next.address, next.size);
+    if (session->version >= C7X_WIRE_VERSION_3_1)
+        c7x_printf_ring_bind(&session->ring, buffer, next.size);
+    else
+        c7x_printf_bind(&session->printf, buffer, next.size);
     c7x_service_unpin(service, session->printf_bound.address);
     session->printf_bound = next;
+}
+
+/*
+ * Where the job prints. Several requests of a 3.1 session are in flight, so its text goes into the
+ * ring at the end of the job; one of 3.0 waits for its answer, and its text stands in its buffer.
+ */
+static struct c7x_printf *begin_printf(struct c7x_session *session)
+{
+    adopt_printf(session);
+    struct c7x_printf *out = session->version >= C7X_WIRE_VERSION_3_1
+                                 ? &session->service->scratch_printf
+                                 : &session->printf;
+    c7x_printf_reset(out);
+    return out;
+}
+
+/* The bytes of text that the client finds. */
+static uint32_t end_printf(struct c7x_session *session, uint32_t seq, struct c7x_printf *out)
+{
+    uint32_t bytes = c7x_printf_finish(out);
+    if (session->version < C7X_WIRE_VERSION_3_1)
+        return bytes;
+    return c7x_printf_ring_append(&session->ring, seq, out->buffer + C7X_PRINTF_HEADER_BYTES, bytes,
+                                  out->lost);
 }
 
 /* Only what an inference itself came to is counted; what was refused before it ran is not. */
@@ -172,7 +245,6 @@ static enum c7x_status run_infer(struct c7x_service_job *job, struct c7x_respons
         .repeat_count = request->repeat_count,
         .result_address = request->result_dsp_addr,
         .result_size = request->result_size,
-        .printf = &session->printf,
     };
     if (request->result_size != 0)
         infer.result = c7x_memory_pointer(service->config.memory, request->result_dsp_addr,
@@ -185,14 +257,13 @@ static enum c7x_status run_infer(struct c7x_service_job *job, struct c7x_respons
     memset(result, 0, sizeof *result);
     result->return_value =
         job->request.type == C7X_MSG_INFER_LARGE ? -1 : 0; /* until the entry has run */
-    adopt_printf(session);
-    c7x_printf_reset(&session->printf);
+    infer.printf = begin_printf(session);
     enum c7x_status status = c7x_module_infer(service->config.modules, session->number,
                                               request->module_handle, &infer, result, error);
     response->body.infer.return_value = result->return_value;
     if (status == C7X_OK)
         status = describe_result(&infer, result, response, error);
-    response->body.infer.printf_size = c7x_printf_finish(&session->printf);
+    response->body.infer.printf_size = end_printf(session, job->request.seq, infer.printf);
     c7x_heap_free(service->config.heap, result);
     count(service, status);
     return status;

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #define STATION "service"
+#define PRINTF_RING_ALIGNMENT 128u /* a cache line of the DSP */
+#define SCRATCH_BYTES (C7X_PRINTF_HEADER_BYTES + C7X_SERVICE_PRINTF_BYTES)
 
 enum c7x_status c7x_service_create(const struct c7x_service_config *config,
                                    struct c7x_service **out_service)
@@ -20,10 +22,13 @@ enum c7x_status c7x_service_create(const struct c7x_service_config *config,
     service->config = *config;
     service->next_session = 1;
     service->start_ns = c7x_os_clock_ns();
-    if (c7x_os_mutex_init(&service->lock) != C7X_OK) {
+    service->scratch = c7x_heap_alloc(config->heap, C7X_HEAP_SERVICE, SCRATCH_BYTES, 0);
+    if (service->scratch == NULL || c7x_os_mutex_init(&service->lock) != C7X_OK) {
+        c7x_heap_free(config->heap, service->scratch);
         c7x_heap_free(config->heap, service);
-        return C7X_GENERIC;
+        return C7X_NOMEM;
     }
+    c7x_printf_bind(&service->scratch_printf, service->scratch, SCRATCH_BYTES);
     *out_service = service;
     return C7X_OK;
 }
@@ -33,6 +38,7 @@ void c7x_service_destroy(struct c7x_service *service)
     if (service == NULL)
         return;
     c7x_os_mutex_deinit(&service->lock);
+    c7x_heap_free(service->config.heap, service->scratch);
     c7x_heap_free(service->config.heap, service);
 }
 
@@ -110,6 +116,20 @@ static enum c7x_status answer_error_text(struct c7x_session *session,
     return C7X_OK;
 }
 
+/* A ring of records is used by both sides at once, so its words must be whole ones. */
+static enum c7x_status check_ring(const struct c7x_session *session,
+                                  const struct c7x_printf_window *window, struct c7x_error *error)
+{
+    if (session->version < C7X_WIRE_VERSION_3_1 ||
+        (window->address % PRINTF_RING_ALIGNMENT == 0 && window->size >= C7X_WIRE_PRINTF_RING_MIN))
+        return C7X_OK;
+    return c7x_error_set(error, C7X_ADDR, STATION,
+                         "printf buffer 0x%llx + %u: it must stand at a multiple of %u and have %u "
+                         "bytes or more",
+                         (unsigned long long)window->address, window->size, PRINTF_RING_ALIGNMENT,
+                         C7X_WIRE_PRINTF_RING_MIN);
+}
+
 /* A job may be printing now, so the buffer waits, pinned, for the session's next inference. */
 static enum c7x_status answer_printf_buf(struct c7x_session *session,
                                          const struct c7x_request *request, struct c7x_error *error)
@@ -117,6 +137,7 @@ static enum c7x_status answer_printf_buf(struct c7x_session *session,
     struct c7x_memory *memory = session->service->config.memory;
     struct c7x_printf_window window = {request->body.printf_buf.address,
                                        request->body.printf_buf.size};
+    C7X_RETURN_IF_ERROR(check_ring(session, &window, error));
     if (!memory->ops->pin(memory, session->endpoint, window.address, window.size))
         return c7x_error_set(error, C7X_ADDR, STATION,
                              "printf buffer 0x%llx + %u is not this client's",

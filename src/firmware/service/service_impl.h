@@ -4,8 +4,12 @@
 #define C7X_FIRMWARE_SERVICE_SERVICE_IMPL_H
 
 #include "firmware/printf/printf.h"
+#include "firmware/printf/ring.h"
 #include "firmware/service/service.h"
 #include "wire/wire.h"
+
+/* What one job may print, for a 3.1 session. */
+#define C7X_SERVICE_PRINTF_BYTES 65536u
 
 /* Room for c7x_session_describe(). */
 #define C7X_SESSION_DESCRIPTION_MAX 80u
@@ -67,14 +71,17 @@ struct c7x_session {
     uint32_t version;
     uint32_t process;
     char name[C7X_WIRE_NAME_SIZE];
-    struct c7x_printf printf; /* used by jobs alone */
-    struct c7x_printf_window printf_bound;
+    struct c7x_printf_window printf_bound; /* this and what stands on it: used by jobs alone */
+    struct c7x_printf printf;              /* 3.0 */
+    struct c7x_printf_ring_writer ring;    /* 3.1 */
 };
 
 struct c7x_service {
     struct c7x_service_config config;
     uint32_t next_session; /* used by the receiving role alone */
     int64_t start_ns;
+    uint8_t *scratch; /* of the target: what its job prints, until the job has ended */
+    struct c7x_printf scratch_printf;
     /* The sessions and what they say is under it. Taken before the locks of target, module table,
      * heap and transport. */
     struct c7x_os_mutex lock;
