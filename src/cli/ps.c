@@ -90,7 +90,9 @@ static void add_session_row(struct cli_table *table, const struct listing *listi
     add_cell(table, "");
     add_cell(table, target_name(listing, session->number));
     add_queued(table, session);
-    cli_table_text(table, session->running != 0 ? "running" : "idle");
+    cli_table_text(table, session->running != 0  ? "running"
+                          : session->queued != 0 ? "waiting"
+                                                 : "idle");
 }
 
 /* How many modules that the session owns were added. */
