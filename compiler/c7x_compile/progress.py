@@ -7,10 +7,12 @@ import time
 
 
 class Progress:
-    """Prints one line per stage, completed when the stage ends; silent when quiet."""
+    """Prints one line per stage, completed when the stage ends, and its notes below; silent when
+    quiet."""
 
     def __init__(self, quiet=False):
         self._quiet = quiet
+        self._notes = []
         self._start = time.monotonic()
 
     @contextlib.contextmanager
@@ -23,9 +25,13 @@ class Progress:
             self._write(" failed\n")
             raise
         self._write(f" {time.monotonic() - begin:.1f} s\n")
+        for text in self._notes:
+            self._write(f"           {text}\n")
+        self._notes.clear()
 
     def note(self, text):
-        self._write(f"           {text}\n")
+        """Shows a line when the current stage ends."""
+        self._notes.append(text)
 
     def _write(self, text):
         if not self._quiet:

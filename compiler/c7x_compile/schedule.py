@@ -76,7 +76,7 @@ def _inline_copies(sch):
 
 def _is_plain_copy(statement):
     value = getattr(statement.body, "value", None)
-    if type(value).__name__ != "BufferLoad" or len(value.indices) != len(statement.iter_vars):
+    if type(value).__name__ != "TensorLoad" or len(value.indices) != len(statement.iter_vars):
         return False
     return all(
         getattr(index, "name", None) == iterator.var.name
