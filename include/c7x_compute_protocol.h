@@ -89,6 +89,8 @@ static inline wire_u64 wire_u64_put(uint64_t value)
 #define C7X_WIRE_STAGING_SIZE 0x1D400000u
 #define C7X_WIRE_KV_ADDR 0xDD400000u
 #define C7X_WIRE_KV_SIZE 0x00C00000u
+#define C7X_WIRE_KV_SLOT_COUNT 60u /* these two of a 3.0 client; later ones bind a region */
+#define C7X_WIRE_KV_SLOT_BYTES 196608u
 #define C7X_WIRE_CARVEOUT_ADDR 0xC0000000u
 #define C7X_WIRE_CARVEOUT_SIZE 0x20000000u
 #define C7X_WIRE_PRINTF_SIZE 0x00010000u

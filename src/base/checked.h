@@ -40,6 +40,12 @@ static inline bool c7x_range_inside(uint64_t offset, uint64_t size, uint64_t bas
     return offset >= base && offset - base <= limit && size <= limit - (offset - base);
 }
 
+/* Whether two ranges that do not pass the end of the number space have a byte in common. */
+static inline bool c7x_ranges_overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
+{
+    return a < b + b_size && b < a + a_size;
+}
+
 static inline bool c7x_is_power_of_two(uint64_t value)
 {
     return value != 0 && (value & (value - 1)) == 0;

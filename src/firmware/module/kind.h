@@ -29,8 +29,18 @@ struct c7x_tensor {
     int64_t shape[C7X_INFER_RANK_MAX];
 };
 
+/* Where tensors stay between the calls of a decoder: slots one behind the other. It is the DSP's
+ * alone, so nobody syncs caches for it. */
+struct c7x_kv_region {
+    uint8_t *pointer;
+    c7x_dsp_addr address;
+    uint64_t size;
+    uint32_t slot_count;
+    uint64_t slot_bytes; /* slot_count * slot_bytes <= size */
+};
+
 struct c7x_infer {
-    const struct c7x_tensor *inputs;
+    const struct c7x_tensor *inputs; /* what the host wrote is visible already */
     uint32_t input_count;
     uint32_t model_id;     /* 0: the weights in the module; else constants of MODEL_LOAD */
     uint32_t session;      /* whose models model_id may name */
@@ -38,6 +48,8 @@ struct c7x_infer {
     uint8_t *result;       /* output window; NULL when result_size is 0 */
     c7x_dsp_addr result_address;
     uint64_t result_size;
+    /* Outputs of a tuple go to its slots, from the second one on; NULL: all go to the window. */
+    const struct c7x_kv_region *kv;
     struct c7x_printf *printf; /* where printf text of this call goes; NULL: dropped */
 };
 

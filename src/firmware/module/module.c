@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "firmware/module/module.h"
 
+#include "base/checked.h"
 #include "base/log.h"
 #include "base/trace.h"
 #include "firmware/loader/loader.h"
@@ -19,6 +20,7 @@ struct c7x_module {
     void *instance;       /* the kind's; NULL while not bound */
     bool is_running;      /* still set long after: its call was ended and never returned */
     bool holds_bytes;     /* release_bytes has yet to be called */
+    bool is_overwritten;  /* what it uses in place is gone */
     c7x_dsp_addr address; /* where it was staged, and how many bytes */
     uint64_t staged_size;
     void (*release_bytes)(void *context, c7x_dsp_addr address);
@@ -151,21 +153,37 @@ static struct c7x_module *create_module(const struct c7x_module_table *table,
     return module;
 }
 
-static enum c7x_status load_program(const struct c7x_module_table *table,
-                                    const struct c7x_module_load *load, struct c7x_module *module,
-                                    struct c7x_module_io *out_io, struct c7x_error *error)
+static enum c7x_status load_and_bind(const struct c7x_module_table *table,
+                                     const struct c7x_module_load *load, bool copy_read_only,
+                                     struct c7x_module *module, struct c7x_module_io *out_io,
+                                     struct c7x_error *error)
 {
     struct c7x_loader_request request = {
         .bytes = load->bytes,
         .size = load->size,
-        .copy_read_only = load->copy_read_only,
+        .copy_read_only = copy_read_only,
         .heap = table->config.heap,
         .owner = module->owner,
         .imports = table->config.exports,
     };
     C7X_RETURN_IF_ERROR(c7x_loader_load(&request, &module->program, error));
-    C7X_RETURN_IF_ERROR(table->config.kind->bind(c7x_loader_symbols(module->program), module->owner,
-                                                 &module->instance, out_io, error));
+    return table->config.kind->bind(c7x_loader_symbols(module->program), module->owner,
+                                    &module->instance, out_io, error);
+}
+
+static enum c7x_status load_program(const struct c7x_module_table *table,
+                                    const struct c7x_module_load *load, struct c7x_module *module,
+                                    struct c7x_module_io *out_io, struct c7x_error *error)
+{
+    enum c7x_status status =
+        load_and_bind(table, load, load->copy_read_only, module, out_io, error);
+    if (status == C7X_NOMEM && load->copy_read_only && load->in_place_if_full) {
+        c7x_loader_unload(module->program, false);
+        module->program = NULL;
+        status = load_and_bind(table, load, false, module, out_io, error);
+    }
+    if (status != C7X_OK)
+        return status;
     if (!c7x_loader_uses_staged_bytes(module->program))
         release_bytes(module);
     return C7X_OK;
@@ -243,6 +261,11 @@ enum c7x_status c7x_module_infer(struct c7x_module_table *table, uint32_t sessio
                              "an earlier call of module %" PRIu32
                              " was ended before it returned; unload it and load it again",
                              handle);
+    if (module->is_overwritten)
+        return c7x_error_set(error, C7X_HANDLE, "module",
+                             "the weights of module %" PRIu32
+                             " were overwritten where they were staged, by a later load",
+                             handle);
     set_called(table, module, true);
     status = table->config.kind->infer(module->instance, infer, out_result, error);
     set_called(table, module, false);
@@ -258,8 +281,8 @@ static void unload(struct c7x_module_table *table, uint32_t index)
     table->slots[index] = NULL;
     if (table->called == module)
         table->called = NULL;
-    c7x_os_mutex_unlock(&table->lock);
     table->generations[index]++;
+    c7x_os_mutex_unlock(&table->lock);
     (void)atomic_fetch_sub(&table->count, 1);
     destroy(table, module);
 }
@@ -293,7 +316,31 @@ void c7x_module_table_destroy(struct c7x_module_table *table)
     c7x_heap_free(table->config.heap, table);
 }
 
+void c7x_module_overwrite(struct c7x_module_table *table, uint32_t session, c7x_dsp_addr address,
+                          uint64_t size)
+{
+    for (uint32_t i = 0; i < C7X_MODULE_COUNT_MAX; i++) {
+        struct c7x_module *module = table->slots[i];
+        if (module != NULL && module->session == session && module->holds_bytes &&
+            c7x_ranges_overlap(module->address, module->staged_size, address, size))
+            module->is_overwritten = true;
+    }
+}
+
 /* ---- Lists ---- */
+
+enum c7x_status c7x_module_check_owner(struct c7x_module_table *table, uint32_t session,
+                                       uint32_t handle, struct c7x_error *error)
+{
+    struct c7x_module *module = NULL;
+    c7x_os_mutex_lock(&table->lock);
+    enum c7x_status status = find_module(table, session, handle, &module, error);
+    if (status == C7X_OK && module->session != session)
+        status = c7x_error_set(error, C7X_HANDLE, "module",
+                               "module %" PRIu32 " belongs to the device", handle);
+    c7x_os_mutex_unlock(&table->lock);
+    return status;
+}
 
 /* Call with the table locked. */
 static void describe_module(const struct c7x_module_table *table, const struct c7x_module *module,

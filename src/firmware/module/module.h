@@ -43,10 +43,10 @@ struct c7x_module_load {
     const uint8_t
         *bytes; /* the staged file; pinned by the caller until `release_bytes` is called */
     uint64_t size;
-    c7x_dsp_addr address; /* where it is staged */
-    uint32_t session;     /* owner, or C7X_MODULE_SESSION_DEVICE for KEEP */
-    bool copy_read_only;  /* the staged bytes will not stay: copy what would be used in place (KEEP,
-                             and 3.0) */
+    c7x_dsp_addr address;  /* where it is staged */
+    uint32_t session;      /* owner, or C7X_MODULE_SESSION_DEVICE for KEEP */
+    bool copy_read_only;   /* the staged bytes will not stay: copy what would be used in place */
+    bool in_place_if_full; /* but use it in place when the copy does not fit the heap */
     /* Called once, when nothing of the staged bytes is used any more: at once when all was copied,
      * else at unload, and on failure before load returns. */
     void (*release_bytes)(void *context, c7x_dsp_addr address);
@@ -77,6 +77,16 @@ enum c7x_status c7x_module_unload(struct c7x_module_table *table, uint32_t sessi
                                   struct c7x_error *error) C7X_NODISCARD;
 /* Unloads all modules of a session that has ended. */
 void c7x_module_unload_session(struct c7x_module_table *table, uint32_t session);
+
+/*
+ * The staged bytes of a session that were in this range are being overwritten: its modules that use
+ * them in place answer C7X_HANDLE from now on, until they are unloaded.
+ */
+void c7x_module_overwrite(struct c7x_module_table *table, uint32_t session, c7x_dsp_addr address,
+                          uint64_t size);
+/* C7X_HANDLE: the module does not belong to the session itself. Any task. */
+enum c7x_status c7x_module_check_owner(struct c7x_module_table *table, uint32_t session,
+                                       uint32_t handle, struct c7x_error *error) C7X_NODISCARD;
 
 /* What a list says about a module. */
 struct c7x_module_entry {

@@ -13,12 +13,36 @@ static void unpin_staged(void *context, c7x_dsp_addr address)
     c7x_service_unpin(context, address);
 }
 
-/* Staged bytes that will not stay must be copied: a kept module outlives them, a 3.0 client
- * overwrites them. */
-static bool must_copy(const struct c7x_service_job *job)
+/* A 3.0 client stages everything at one place, so the next load overwrites it. */
+static bool overwrites(const struct c7x_service_job *job)
 {
-    return (job->request.body.load.flags & C7X_WIRE_LOAD_KEEP) != 0 ||
-           job->session->version < C7X_WIRE_VERSION_3_1;
+    return job->session->version < C7X_WIRE_VERSION_3_1;
+}
+
+/* Staged bytes that will not stay are copied: a kept module outlives them. */
+static bool wants_copy(const struct c7x_service_job *job)
+{
+    return (job->request.body.load.flags & C7X_WIRE_LOAD_KEEP) != 0 || overwrites(job);
+}
+
+/* What was used in place where this load is staged is gone already. */
+static void tell_overwritten(const struct c7x_service_job *job)
+{
+    const struct c7x_wire_load *load = &job->request.body.load;
+    if (!overwrites(job))
+        return;
+    c7x_module_overwrite(job->session->service->config.modules, job->session->number, load->address,
+                         load->size);
+    c7x_tvm_model_overwrite(job->session->number, load->address, load->size);
+}
+
+/* Version 3.0 calls a full table by the kind of load that did not fit. */
+static enum c7x_status refuse_full(const struct c7x_service_job *job, enum c7x_status status_3_0,
+                                   struct c7x_error *error)
+{
+    if (job->session->version < C7X_WIRE_VERSION_3_1)
+        error->status = status_3_0;
+    return error->status;
 }
 
 static uint32_t owner_of_load(const struct c7x_service_job *job)
@@ -77,14 +101,16 @@ static enum c7x_status run_dyn_load(struct c7x_service_job *job, struct c7x_resp
                                     struct c7x_error *error)
 {
     struct c7x_service *service = job->session->service;
-    C7X_RETURN_IF_ERROR(
-        check_limit(job, "modules", modules_of, C7X_WIRE_SESSION_MODULES_MAX, error));
+    tell_overwritten(job);
+    if (check_limit(job, "modules", modules_of, C7X_WIRE_SESSION_MODULES_MAX, error) != C7X_OK)
+        return refuse_full(job, C7X_LOAD, error);
     struct c7x_module_load load = {
         .bytes = take_staged(job),
         .size = job->request.body.load.size,
         .address = job->request.body.load.address,
         .session = owner_of_load(job),
-        .copy_read_only = must_copy(job),
+        .copy_read_only = wants_copy(job),
+        .in_place_if_full = overwrites(job),
         .release_bytes = unpin_staged,
         .release_context = service,
     };
@@ -95,7 +121,7 @@ static enum c7x_status run_dyn_load(struct c7x_service_job *job, struct c7x_resp
         name_holders(service, c7x_module_session_count(service->config.modules, 0), modules_of,
                      error);
     if (status != C7X_OK)
-        return status;
+        return status == C7X_BUSY ? refuse_full(job, C7X_LOAD, error) : status;
     response->body.dyn_load.module_handle = handle;
     response->body.dyn_load.io_input_bytes = io.input_bytes;
     response->body.dyn_load.io_output_bytes = io.output_bytes;
@@ -110,13 +136,16 @@ static enum c7x_status run_dyn_load(struct c7x_service_job *job, struct c7x_resp
 static enum c7x_status run_model_load(struct c7x_service_job *job, struct c7x_response *response,
                                       struct c7x_error *error)
 {
-    C7X_RETURN_IF_ERROR(check_limit(job, "models", models_of, C7X_WIRE_SESSION_MODELS_MAX, error));
+    tell_overwritten(job);
+    if (check_limit(job, "models", models_of, C7X_WIRE_SESSION_MODELS_MAX, error) != C7X_OK)
+        return refuse_full(job, C7X_WEIGHTS, error);
     struct c7x_tvm_model_load load = {
         .bytes = take_staged(job),
         .size = job->request.body.load.size,
         .address = job->request.body.load.address,
         .session = owner_of_load(job),
-        .copy = must_copy(job),
+        .copy = wants_copy(job),
+        .in_place_if_full = overwrites(job),
         .release_bytes = unpin_staged,
         .release_context = job->session->service,
     };
@@ -124,7 +153,7 @@ static enum c7x_status run_model_load(struct c7x_service_job *job, struct c7x_re
                                                 &response->body.model_load.num_constants, error);
     if (status == C7X_BUSY)
         name_holders(job->session->service, c7x_tvm_model_session_count(0), models_of, error);
-    return status;
+    return status == C7X_BUSY ? refuse_full(job, C7X_WEIGHTS, error) : status;
 }
 
 static void describe_output(const struct c7x_tensor *tensor, struct c7x_wire_tensor *out)
@@ -257,6 +286,8 @@ static enum c7x_status run_infer(struct c7x_service_job *job, struct c7x_respons
     memset(result, 0, sizeof *result);
     result->return_value =
         job->request.type == C7X_MSG_INFER_LARGE ? -1 : 0; /* until the entry has run */
+    if ((request->flags & C7X_WIRE_INFER_KV_RESIDENT) != 0)
+        infer.kv = &job->kv;
     infer.printf = begin_printf(session);
     enum c7x_status status = c7x_module_infer(service->config.modules, session->number,
                                               request->module_handle, &infer, result, error);
@@ -277,6 +308,7 @@ static enum c7x_status run_unload(struct c7x_service_job *job, struct c7x_error 
         return c7x_tvm_model_unload(job->session->number, handle, error);
     C7X_RETURN_IF_ERROR(
         c7x_module_unload(service->config.modules, job->session->number, handle, error));
+    c7x_service_kv_unbind(job->session, handle);
     c7x_log(STATION, "[DLOAD] Unloaded module handle=%u", handle);
     return C7X_OK;
 }

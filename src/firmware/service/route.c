@@ -144,9 +144,30 @@ static enum c7x_status pin(struct c7x_service_job *job, int index, const char *w
     return C7X_OK;
 }
 
-/* One input: its data must lie in the request's input window. */
-static enum c7x_status place_input(const struct c7x_service_job *job, uint32_t index,
-                                   const struct c7x_wire_tensor *wire, struct c7x_error *error)
+/* The job uses the module's KV region. */
+static enum c7x_status use_kv(struct c7x_service_job *job, const struct c7x_kv_region *kv,
+                              struct c7x_error *error)
+{
+    if (job->kv.pointer != NULL)
+        return C7X_OK;
+    if (kv->size == 0) {
+        uint32_t handle = job->request.body.infer.module_handle;
+        C7X_RETURN_IF_ERROR(c7x_module_check_owner(job->session->service->config.modules,
+                                                   job->session->number, handle, error));
+        return c7x_error_set(error, C7X_ADDR, STATION, "no KV region is bound to module %u",
+                             handle);
+    }
+    C7X_RETURN_IF_ERROR(pin(job, 2, "KV region", kv->address, kv->size, error));
+    job->kv = *kv;
+    job->kv.pointer =
+        c7x_memory_pointer(job->session->service->config.memory, kv->address, kv->size);
+    return C7X_OK;
+}
+
+/* One input: its data must lie in the request's input window or in the KV region. */
+static enum c7x_status place_input(struct c7x_service_job *job, uint32_t index,
+                                   const struct c7x_wire_tensor *wire,
+                                   const struct c7x_kv_region *kv, struct c7x_error *error)
 {
     const struct c7x_wire_infer *infer = &job->request.body.infer;
     struct c7x_tensor *tensor = &job->inputs[index];
@@ -160,19 +181,24 @@ static enum c7x_status place_input(const struct c7x_service_job *job, uint32_t i
     memcpy(tensor->shape, wire->shape, sizeof tensor->shape);
     if (wire->data_size == 0)
         return C7X_OK;
-    if (!c7x_range_inside(wire->data_addr, wire->data_size, infer->input_dsp_addr,
-                          infer->input_size))
+    bool is_window = c7x_range_inside(wire->data_addr, wire->data_size, infer->input_dsp_addr,
+                                      infer->input_size);
+    if (!is_window && !c7x_range_inside(wire->data_addr, wire->data_size, kv->address, kv->size))
         return c7x_error_set(
-            error, C7X_TENSOR, STATION, "input %u: 0x%llx + %llu is not in the input window", index,
+            error, C7X_TENSOR, STATION,
+            "input %u: 0x%llx + %llu is neither in the input window nor in a KV region", index,
             (unsigned long long)wire->data_addr, (unsigned long long)wire->data_size);
     tensor->data =
         c7x_memory_pointer(job->session->service->config.memory, wire->data_addr, wire->data_size);
+    if (!is_window)
+        return use_kv(job, kv, error);
     c7x_os_cache_invalidate(tensor->data, wire->data_size);
     return C7X_OK;
 }
 
 /* Descriptors in shared memory are copied once, and only the copies are looked at. */
-static enum c7x_status place_inputs(struct c7x_service_job *job, struct c7x_error *error)
+static enum c7x_status place_inputs(struct c7x_service_job *job, const struct c7x_kv_region *kv,
+                                    struct c7x_error *error)
 {
     const struct c7x_wire_infer *infer = &job->request.body.infer;
     const uint8_t *array = NULL;
@@ -189,29 +215,34 @@ static enum c7x_status place_inputs(struct c7x_service_job *job, struct c7x_erro
                  C7X_OK)
             return c7x_error_set(error, C7X_TENSOR, STATION, "input %u: rank is not 0 to %d", i,
                                  C7X_WIRE_RANK_MAX);
-        C7X_RETURN_IF_ERROR(place_input(job, i, &wire, error));
+        C7X_RETURN_IF_ERROR(place_input(job, i, &wire, kv, error));
     }
     return C7X_OK;
+}
+
+static enum c7x_status prepare_infer(struct c7x_service_job *job, struct c7x_error *error)
+{
+    const struct c7x_wire_infer *infer = &job->request.body.infer;
+    struct c7x_kv_region kv = c7x_service_kv_find(job->session, infer->module_handle);
+    C7X_RETURN_IF_ERROR(
+        pin(job, 0, "input window", infer->input_dsp_addr, infer->input_size, error));
+    C7X_RETURN_IF_ERROR(
+        pin(job, 1, "result window", infer->result_dsp_addr, infer->result_size, error));
+    if ((infer->flags & C7X_WIRE_INFER_KV_RESIDENT) != 0)
+        C7X_RETURN_IF_ERROR(use_kv(job, &kv, error));
+    return place_inputs(job, &kv, error);
 }
 
 static enum c7x_status prepare(struct c7x_service_job *job, struct c7x_error *error)
 {
     const struct c7x_wire_load *load = &job->request.body.load;
-    const struct c7x_wire_infer *infer = &job->request.body.infer;
     switch (job->request.type) {
     case C7X_MSG_DYN_LOAD:
     case C7X_MSG_MODEL_LOAD:
         return pin(job, 0, "staged bytes", load->address, load->size, error);
     case C7X_MSG_INFER:
     case C7X_MSG_INFER_LARGE:
-        if ((infer->flags & C7X_WIRE_INFER_KV_RESIDENT) != 0)
-            return c7x_error_set(error, C7X_UNSUPPORTED, STATION,
-                                 "KV-resident inference is not supported");
-        C7X_RETURN_IF_ERROR(
-            pin(job, 0, "input window", infer->input_dsp_addr, infer->input_size, error));
-        C7X_RETURN_IF_ERROR(
-            pin(job, 1, "result window", infer->result_dsp_addr, infer->result_size, error));
-        return place_inputs(job, error);
+        return prepare_infer(job, error);
     default:
         return C7X_OK;
     }

@@ -180,8 +180,7 @@ static enum c7x_status dispatch(struct c7x_service *service, struct c7x_session 
         c7x_service_list(service, request, response);
         return C7X_OK;
     case C7X_MSG_KV_BIND:
-        return c7x_error_set(error, C7X_UNSUPPORTED, STATION, "%s is not supported yet",
-                             c7x_wire_type_name(request->type));
+        return c7x_service_kv_bind(session, request, error);
     case C7X_MSG_DYN_LOAD:
     case C7X_MSG_DYN_UNLOAD:
     case C7X_MSG_MODEL_LOAD:

@@ -8,6 +8,7 @@
  *   service.c  the receiving role: decode, dispatch, route
  *   session.c  who talks to us, and what it holds
  *   route.c    from a request to a job in a queue, and CANCEL
+ *   kv.c       the KV regions of decoders
  *   list.c     LIST: sessions, modules, targets, memory
  *   jobs.c     what runs on a target: load, infer, unload
  *   reply.c    answers, and the texts of failures

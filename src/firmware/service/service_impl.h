@@ -28,6 +28,13 @@ struct c7x_printf_window {
     uint32_t size;
 };
 
+/* The KV region of one module of a session; pinned while it stands here. */
+struct c7x_kv_binding {
+    struct c7x_kv_binding *next;
+    uint32_t handle;
+    struct c7x_kv_region region;
+};
+
 /* Who a client says it is. */
 struct c7x_session_client {
     uint32_t version; /* of the wire that it speaks */
@@ -46,7 +53,8 @@ struct c7x_service_job {
     struct c7x_target *target;
     bool is_running;
     struct c7x_request request;
-    c7x_dsp_addr pins[2];      /* 0: none; given back when the job ends */
+    c7x_dsp_addr pins[3];      /* 0: none; given back when the job ends */
+    struct c7x_kv_region kv;   /* INFER; pointer NULL: not used */
     struct c7x_tensor *inputs; /* INFER; behind the job in its block */
 };
 
@@ -63,6 +71,7 @@ struct c7x_session {
     uint32_t waiting_count;       /* of them, those that wait */
     /* The next inference takes it over. */
     struct c7x_printf_window printf_next;
+    struct c7x_kv_binding *kv_bindings;
     uint32_t next_error;
     struct c7x_session_error errors[C7X_WIRE_SESSION_ERROR_TEXTS_MAX];
     /* Never changed after creation. */
@@ -97,7 +106,7 @@ struct c7x_service {
 /* The open session of the endpoint, or NULL. */
 struct c7x_session *c7x_session_find(struct c7x_service *service, uint32_t endpoint);
 /* A new session for an endpoint that has none. C7X_NOMEM; C7X_BUSY: there are
- * C7X_WIRE_SESSIONS_MAX. */
+ * C7X_WIRE_SESSIONS_MAX, or a client of version 3.0 needs the device to itself. */
 enum c7x_status c7x_session_create(struct c7x_service *service, uint32_t endpoint,
                                    const struct c7x_session_client *client,
                                    struct c7x_session **out_session,
@@ -139,6 +148,17 @@ void c7x_service_send(struct c7x_service *service, uint32_t endpoint,
  */
 void c7x_service_set_failure(struct c7x_session *session, struct c7x_response *response,
                              const struct c7x_error *error);
+
+/* ---- kv.c ---- */
+
+/* Answers KV_BIND. Receiving role. */
+enum c7x_status c7x_service_kv_bind(struct c7x_session *session, const struct c7x_request *request,
+                                    struct c7x_error *error) C7X_NODISCARD;
+/* The region that an inference of this module uses; size 0: none. Not pinned for the caller. */
+struct c7x_kv_region c7x_service_kv_find(struct c7x_session *session, uint32_t handle);
+/* Takes the module's region from it, if it has one. */
+void c7x_service_kv_unbind(struct c7x_session *session, uint32_t handle);
+void c7x_service_kv_unbind_all(struct c7x_session *session);
 
 /* ---- list.c: receiving role ---- */
 

@@ -88,6 +88,7 @@ static void free_session(struct c7x_session *session)
     struct c7x_service *service = session->service;
     c7x_service_unpin(service, session->printf_bound.address);
     c7x_service_unpin(service, session->printf_next.address);
+    c7x_service_kv_unbind_all(session);
     for (uint32_t i = 0; i < C7X_WIRE_SESSION_ERROR_TEXTS_MAX; i++)
         c7x_heap_free(service->config.heap, session->errors[i].text);
     c7x_heap_free(service->config.heap, session);
@@ -153,6 +154,49 @@ void c7x_session_end_all(struct c7x_service *service)
 
 /* ---- Begin ---- */
 
+/* A session that goes on and is not of the endpoint itself; NULL: none. */
+static const struct c7x_session *other_session(const struct c7x_service *service, uint32_t endpoint,
+                                               bool only_3_0)
+{
+    const struct c7x_session *session = service->sessions;
+    while (session != NULL && (session->is_ending || session->endpoint == endpoint ||
+                               (only_3_0 && session->version >= C7X_WIRE_VERSION_3_1)))
+        session = session->next;
+    return session;
+}
+
+/* What belongs to sessions that end now goes before anything of a new one runs. */
+static enum c7x_status check_nothing_kept(struct c7x_service *service, struct c7x_error *error)
+{
+    uint32_t modules = c7x_module_session_count(service->config.modules, C7X_MODULE_SESSION_DEVICE);
+    uint32_t models = c7x_tvm_model_session_count(C7X_MODULE_SESSION_DEVICE);
+    if (modules == 0 && models == 0)
+        return C7X_OK;
+    return c7x_error_set(error, C7X_BUSY, STATION,
+                         "a client of version 3.0 needs the device to itself, and it keeps %u "
+                         "modules and %u models",
+                         modules, models);
+}
+
+/* A client of version 3.0 lays out the whole carve-out, so it is alone. */
+static enum c7x_status check_alone(struct c7x_service *service, uint32_t endpoint, uint32_t version,
+                                   struct c7x_error *error)
+{
+    bool is_3_0 = version < C7X_WIRE_VERSION_3_1;
+    char who[C7X_SESSION_DESCRIPTION_MAX];
+    c7x_os_mutex_lock(&service->lock);
+    const struct c7x_session *other = other_session(service, endpoint, !is_3_0);
+    if (other != NULL)
+        c7x_session_describe(other, who);
+    c7x_os_mutex_unlock(&service->lock);
+    if (other != NULL)
+        return c7x_error_set(error, C7X_BUSY, STATION, "%s, and %s is there",
+                             is_3_0 ? "a client of version 3.0 needs the device to itself"
+                                    : "a client of version 3.0 has the device to itself",
+                             who);
+    return is_3_0 ? check_nothing_kept(service, error) : C7X_OK;
+}
+
 static enum c7x_status check_room(struct c7x_service *service, struct c7x_error *error)
 {
     c7x_os_mutex_lock(&service->lock);
@@ -181,6 +225,7 @@ enum c7x_status c7x_session_create(struct c7x_service *service, uint32_t endpoin
                                    struct c7x_session **out_session, struct c7x_error *error)
 {
     struct c7x_heap *heap = service->config.heap;
+    C7X_RETURN_IF_ERROR(check_alone(service, endpoint, client->version, error));
     C7X_RETURN_IF_ERROR(check_room(service, error));
     struct session_block *block = c7x_heap_alloc(heap, C7X_HEAP_SERVICE, sizeof *block, 0);
     if (block == NULL)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "firmware/tvm/model.h"
 
+#include "base/checked.h"
 #include "firmware/tvm/tvm_impl.h"
 
 #include <stdatomic.h>
@@ -13,7 +14,8 @@ struct model {
     uint32_t owner; /* of its blocks */
     bool used;
     bool unload_at_unpin;
-    uint8_t *copy; /* of the blob, in the heap; NULL when it is used where it is staged */
+    bool is_overwritten; /* where it is staged, and used */
+    uint8_t *copy;       /* of the blob, in the heap; NULL when it is used where it is staged */
     struct c7x_constants constants;
     c7x_dsp_addr address; /* where it was staged, and how many bytes */
     uint64_t staged_size;
@@ -88,6 +90,8 @@ static enum c7x_status copy_bytes(struct model *model, const struct c7x_tvm_mode
     if (!load->copy || load->size > SIZE_MAX)
         return C7X_OK;
     model->copy = c7x_heap_alloc(c7x_tvm.heap, model->owner, (size_t)load->size, 0);
+    if (model->copy == NULL && load->in_place_if_full)
+        return C7X_OK;
     if (model->copy == NULL)
         return c7x_error_set_oom(error, "tvm", c7x_heap_oom(c7x_tvm.heap, (size_t)load->size),
                                  "copy of the weights");
@@ -162,6 +166,15 @@ enum c7x_status c7x_tvm_model_unload(uint32_t session, uint32_t id, struct c7x_e
     return C7X_OK;
 }
 
+void c7x_tvm_model_overwrite(uint32_t session, c7x_dsp_addr address, uint64_t size)
+{
+    for (uint32_t i = 0; i < C7X_TVM_MODEL_COUNT_MAX; i++) {
+        if (models[i].used && models[i].session == session && models[i].copy == NULL &&
+            c7x_ranges_overlap(models[i].address, models[i].staged_size, address, size))
+            models[i].is_overwritten = true;
+    }
+}
+
 void c7x_tvm_model_unload_session(uint32_t session)
 {
     for (uint32_t i = 0; i < C7X_TVM_MODEL_COUNT_MAX; i++) {
@@ -231,6 +244,10 @@ enum c7x_status c7x_tvm_model_pin(uint32_t session, uint32_t id,
     struct model *model = find(session, id);
     if (model == NULL)
         return refuse_id(id, error);
+    if (model->is_overwritten)
+        return c7x_error_set(error, C7X_HANDLE, "tvm",
+                             "model %u was overwritten where it was staged, by a later load",
+                             (unsigned)id);
     model->pin_count++;
     *out_constants = &model->constants;
     return C7X_OK;

@@ -15,9 +15,10 @@ struct c7x_tvm_model_load {
     const uint8_t
         *bytes; /* the staged blob; pinned by the caller until `release_bytes` is called */
     uint64_t size;
-    c7x_dsp_addr address; /* where it is staged */
-    uint32_t session;     /* owner; 0: the device, for all */
-    bool copy;            /* the staged bytes will not stay: copy them to the heap (3.0) */
+    c7x_dsp_addr address;  /* where it is staged */
+    uint32_t session;      /* owner; 0: the device, for all */
+    bool copy;             /* the staged bytes will not stay: copy them to the heap */
+    bool in_place_if_full; /* but use them in place when they do not fit there */
     /* Called once, as for modules: at once when copied, at unload otherwise, and on failure. May be
      * NULL. */
     void (*release_bytes)(void *context, c7x_dsp_addr address);
@@ -34,6 +35,9 @@ enum c7x_status c7x_tvm_model_unload(uint32_t session, uint32_t id,
                                      struct c7x_error *error) C7X_NODISCARD;
 void c7x_tvm_model_unload_session(uint32_t session);
 void c7x_tvm_model_unload_all(void);
+
+/* As of modules: the session's models that lie in this range are being overwritten. */
+void c7x_tvm_model_overwrite(uint32_t session, c7x_dsp_addr address, uint64_t size);
 
 /* What a list says about a model. */
 struct c7x_tvm_model_entry {

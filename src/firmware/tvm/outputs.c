@@ -86,14 +86,15 @@ static enum c7x_status collect(const TVMFFIAny *output, struct list *list, struc
     return C7X_OK;
 }
 
-/* Offsets of all outputs, and the bytes that they need with the descriptors, if those stand in the
- * window too. */
-static enum c7x_status measure(const struct list *list, struct c7x_infer_result *result,
-                               uint64_t *offsets, uint64_t *out_need, struct c7x_error *error)
+/* Offsets of the outputs that go to the window, and the bytes that they need with the descriptors,
+ * if those stand there too. */
+static enum c7x_status measure(const struct list *list, uint32_t count,
+                               struct c7x_infer_result *result, uint64_t *offsets,
+                               uint64_t *out_need, struct c7x_error *error)
 {
     uint64_t end = 0;
     *out_need = 0;
-    for (uint32_t i = 0; i < list->count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         C7X_RETURN_IF_ERROR(
             describe(list->tensors[i], list->indexes[i], &result->outputs[i], error));
         offsets[i] = end;
@@ -101,10 +102,10 @@ static enum c7x_status measure(const struct list *list, struct c7x_infer_result 
             !c7x_align_size(*out_need, STEP, &end))
             return refuse(error, list->indexes[i], "too large");
     }
-    result->output_count = list->count;
+    result->output_count = count;
     result->result_used = end;
-    if (list->count > C7X_INFER_OUTPUTS_INLINE_MAX)
-        *out_need = end + (uint64_t)list->count * C7X_INFER_DESCRIPTOR_BYTES;
+    if (count > C7X_INFER_OUTPUTS_INLINE_MAX)
+        *out_need = end + (uint64_t)count * C7X_INFER_DESCRIPTOR_BYTES;
     return C7X_OK;
 }
 
@@ -125,6 +126,46 @@ static void place(const DLTensor *tensor, const struct c7x_infer *infer, uint64_
     c7x_os_cache_writeback(out->data, (size_t)out->data_size);
 }
 
+static uint8_t *slot_of(const struct c7x_kv_region *kv, uint32_t index)
+{
+    return kv->pointer + (index - 1) * kv->slot_bytes;
+}
+
+/*
+ * Whether output `index` fits its slot. One that lies in the region already, as a cache that the
+ * module passes through, must lie where it belongs: another slot may be written first.
+ */
+static enum c7x_status check_slot(const struct list *list, uint32_t index,
+                                  const struct c7x_kv_region *kv, struct c7x_error *error)
+{
+    struct c7x_tensor tensor;
+    const uint8_t *data = data_of(list->tensors[index]);
+    if (index - 1 >= kv->slot_count)
+        return c7x_error_set(error, C7X_SIZE, "tvm",
+                             "%" PRIu32 " outputs; the KV region takes %" PRIu32 " after the first",
+                             list->count, kv->slot_count);
+    C7X_RETURN_IF_ERROR(describe(list->tensors[index], list->indexes[index], &tensor, error));
+    if (tensor.data_size > kv->slot_bytes)
+        return c7x_error_set(error, C7X_SIZE, "tvm",
+                             "output %" PRIu32 " has %" PRIu64
+                             " bytes; a slot of the KV region has %" PRIu64,
+                             list->indexes[index], tensor.data_size, kv->slot_bytes);
+    if (tensor.data_size != 0 && data != slot_of(kv, index) &&
+        c7x_ranges_overlap((uintptr_t)data, tensor.data_size, (uintptr_t)kv->pointer, kv->size))
+        return refuse(error, list->indexes[index], "lies in another slot of the KV region");
+    return C7X_OK;
+}
+
+static void fill_slot(const DLTensor *tensor, uint8_t *slot)
+{
+    uint64_t size;
+    if (data_of(tensor) == slot ||
+        !c7x_tvm_tensor_bytes(tensor->shape, tensor->ndim, tensor->dtype.bits, 1, &size))
+        return;
+    if (size != 0)
+        memcpy(slot, data_of(tensor), (size_t)size);
+}
+
 enum c7x_status c7x_tvm_place_outputs(const TVMFFIAny *output, const struct c7x_infer *infer,
                                       struct c7x_infer_result *out_result, struct c7x_error *error)
 {
@@ -132,7 +173,11 @@ enum c7x_status c7x_tvm_place_outputs(const TVMFFIAny *output, const struct c7x_
     uint64_t offsets[C7X_INFER_OUTPUTS_MAX];
     uint64_t need;
     C7X_RETURN_IF_ERROR(collect(output, &list, error));
-    C7X_RETURN_IF_ERROR(measure(&list, out_result, offsets, &need, error));
+    bool has_slots = infer->kv != NULL && output->type_index == kTVMFFIArray;
+    uint32_t count = has_slots && list.count > 1 ? 1 : list.count;
+    C7X_RETURN_IF_ERROR(measure(&list, count, out_result, offsets, &need, error));
+    for (uint32_t i = count; i < list.count; i++)
+        C7X_RETURN_IF_ERROR(check_slot(&list, i, infer->kv, error));
     if (need > infer->result_size) {
         enum c7x_status status =
             c7x_error_set(error, C7X_SIZE, "tvm",
@@ -142,7 +187,9 @@ enum c7x_status c7x_tvm_place_outputs(const TVMFFIAny *output, const struct c7x_
             error->required = need;
         return status;
     }
-    for (uint32_t i = 0; i < list.count; i++)
+    for (uint32_t i = 0; i < count; i++)
         place(list.tensors[i], infer, offsets[i], &out_result->outputs[i]);
+    for (uint32_t i = count; i < list.count; i++)
+        fill_slot(list.tensors[i], slot_of(infer->kv, i));
     return C7X_OK;
 }

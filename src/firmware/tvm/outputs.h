@@ -11,8 +11,11 @@
  * no outputs. Tensors follow each other in steps rounded up to 64 bytes; one that lies in the
  * window already stays where it is.
  *
- * C7X_SIZE: error->required is what all of them need. C7X_TENSOR: one cannot be described to the
- * client.
+ * With infer->kv, an array's tensors from the second on go to the region's slots, and are not told
+ * of. Nothing is moved unless everything fits.
+ *
+ * C7X_SIZE: error->required is what the window needs, 0 when a slot is too small. C7X_TENSOR: one
+ * cannot be described to the client.
  */
 enum c7x_status c7x_tvm_place_outputs(const TVMFFIAny *output, const struct c7x_infer *infer,
                                       struct c7x_infer_result *out_result,

@@ -22,10 +22,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The KV region is private to the DSP: no cache operation touches it. */
-#define KV_BASE 0xDD400000ULL
-#define KV_SIZE 0x00C00000ULL
-
 typedef int (*entry_fn)(TVMFFIAny *inputs, int num_inputs, TVMFFIAny *constants, TVMFFIAny *output);
 typedef void (*hook_fn)(void);
 
@@ -169,12 +165,6 @@ static void build_input(const struct c7x_tensor *tensor, TVMDSPTensor *object, T
     value->v_ptr = object;
 }
 
-static void invalidate_input(const struct c7x_tensor *tensor)
-{
-    if (tensor->address - KV_BASE >= KV_SIZE)
-        c7x_os_cache_invalidate(tensor->data, (size_t)tensor->data_size);
-}
-
 static enum c7x_status choose_constants(struct instance *instance, const struct c7x_infer *infer,
                                         struct c7x_error *error)
 {
@@ -257,8 +247,6 @@ static enum c7x_status run(struct instance *instance, const struct c7x_infer *in
     uint32_t repeat_count = infer->repeat_count == 0 ? 1 : infer->repeat_count;
     (void)TVMDSPRegFileCleanup();
     C7X_RETURN_IF_ERROR(reserve_inputs(instance, infer->input_count, error));
-    for (uint32_t i = 0; i < infer->input_count; i++)
-        invalidate_input(&infer->inputs[i]);
     for (uint32_t i = 0; i < repeat_count; i++) {
         result->return_value = run_once(instance, infer, &output, &result->cycles);
         if (result->return_value != 0)
