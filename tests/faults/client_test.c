@@ -414,7 +414,7 @@ static void infer_flags_are_checked(void **state)
     } cases[] = {
         {8u << C7X_INFER_PRIORITY_SHIFT, C7X_OK},
         {9u << C7X_INFER_PRIORITY_SHIFT, C7X_INVALID},
-        {C7X_INFER_KV_RESIDENT, C7X_UNSUPPORTED},
+        {C7X_INFER_KV_RESIDENT, C7X_ADDR}, /* no region is bound */
         {1u << 31, C7X_INVALID},
         {20, C7X_OK},
     };

@@ -291,6 +291,8 @@ static void another_clients_buffer_is_refused(void **state)
     struct c7x_host_link *other = fixture->kind->connect(fixture->device);
     struct c7x_buffer ours = c7x_test_attach(fixture->link, 4096);
     struct c7x_buffer theirs = c7x_test_attach(other, 4096);
+    c7x_test_open_session(fixture->link);
+    c7x_test_open_session(other);
     assert_int_equal(c7x_test_name_buffer(fixture->link, theirs.dsp_address, 4096), C7X_ADDR);
     assert_int_equal(c7x_test_name_buffer(other, ours.dsp_address, 4096), C7X_ADDR);
     assert_int_equal(c7x_test_name_buffer(fixture->link, ours.dsp_address, 4096), C7X_OK);
