@@ -15,6 +15,7 @@ static int run_command(struct cli *cli, int argc, char **argv)
         return CLI_DONE;
     }
     code = cli->command->run(cli);
+    fflush(stdout); /* closing may wait for what runs on the device */
     cli_close(cli);
     return code;
 }
