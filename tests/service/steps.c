@@ -6,6 +6,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -89,6 +90,29 @@ void c7x_steps_error_text(struct c7x_host_link *link, uint32_t seq, char *text, 
     assert_true(response.body.error_text.bytes < text_size);
     memcpy(text, response.body.error_text.text, response.body.error_text.bytes);
     text[response.body.error_text.bytes] = '\0';
+}
+
+uint32_t c7x_steps_read_module(const char *module, void *bytes, size_t capacity)
+{
+    char path[C7X_TEST_PATH_MAX];
+    c7x_test_module_path(module, path);
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        fail_msg("no %s", path);
+    size_t size = fread(bytes, 1, capacity, file);
+    assert_true(size > 0 && size < capacity);
+    fclose(file);
+    return (uint32_t)size;
+}
+
+struct c7x_wire_tensor c7x_steps_floats(uint64_t address, uint32_t count)
+{
+    return (struct c7x_wire_tensor){.data_addr = address,
+                                    .data_size = (uint64_t)count * sizeof(float),
+                                    .ndim = 1,
+                                    .dtype_code = 2,
+                                    .dtype_bits = 32,
+                                    .shape = {count}};
 }
 
 int32_t c7x_steps_list(struct c7x_host_link *link, uint32_t kind, uint32_t first,

@@ -33,6 +33,11 @@ int32_t c7x_steps_cancel(struct c7x_host_link *link, uint32_t seq, uint32_t *out
 /* The text that the device keeps for the failed request. */
 void c7x_steps_error_text(struct c7x_host_link *link, uint32_t seq, char *text, size_t text_size);
 
+/* Copies a test module's file to `bytes`; returns its size. */
+uint32_t c7x_steps_read_module(const char *module, void *bytes, size_t capacity);
+/* The descriptor of a float32 tensor of rank 1. */
+struct c7x_wire_tensor c7x_steps_floats(uint64_t address, uint32_t count);
+
 /* One page of a list; returns the status. */
 int32_t c7x_steps_list(struct c7x_host_link *link, uint32_t kind, uint32_t first,
                        struct c7x_response *out_response);
