@@ -156,6 +156,44 @@ enum c7x_status c7x_client_infer_flags(struct c7x_client *client, uint32_t handl
                                        int *inout_output_count, uint64_t *out_cycles,
                                        uint32_t flags) C7X_NODISCARD;
 
+/*
+ * A tensor in the input buffer, at a multiple of 128 bytes, to be filled in and given to infer,
+ * which then copies nothing. It is valid until the next dyn_load, dyn_unload or close; inputs that
+ * are copied never touch it. The buffer is fixed from the first one on: reserve what all need
+ * before. C7X_SIZE no room; C7X_INVALID rank, dimension or type.
+ */
+enum c7x_status c7x_client_create_input(struct c7x_client *client, const int64_t *shape, int ndim,
+                                        int dtype_code, int dtype_bits,
+                                        struct c7x_client_tensor *out_tensor) C7X_NODISCARD;
+
+/* ---- Shared buffers of your own ---- */
+
+/*
+ * Memory that CPU and DSP use in turn, without a copy: as a whole input or output window of
+ * inferences (struct c7x_infer_options). The caches in between are yours to mind: begin before the
+ * CPU touches it, end before the DSP does. An emulator with strict caches (C7X_STRICT_CACHE=1)
+ * shows what happens when one is missing.
+ */
+struct c7x_shared;
+
+#define C7X_CPU_READ 1u  /* see what the DSP has written */
+#define C7X_CPU_WRITE 2u /* what is written will be seen by the DSP, from end on */
+
+/* `name` is for messages. Zero-filled, at a multiple of 128 bytes. Freed by c7x_shared_free(). */
+enum c7x_status c7x_shared_create(struct c7x_client *client, size_t size, const char *name,
+                                  struct c7x_shared **out_shared) C7X_NODISCARD;
+void *c7x_shared_pointer(struct c7x_shared *shared);
+size_t c7x_shared_size(const struct c7x_shared *shared);
+/*
+ * Begins CPU access (C7X_CPU_*). C7X_INVALID: it has begun already. C7X_BUSY: an inference uses the
+ * buffer, also one whose deadline has passed and that the DSP still runs.
+ */
+enum c7x_status c7x_shared_begin(struct c7x_shared *shared, unsigned access) C7X_NODISCARD;
+/* Ends it. C7X_INVALID: it has not begun. */
+enum c7x_status c7x_shared_end(struct c7x_shared *shared) C7X_NODISCARD;
+/* No inference may use it any more; one that the DSP still runs may. NULL is legal. */
+void c7x_shared_free(struct c7x_shared *shared);
+
 /* ---- Asynchronous inference ---- */
 
 /*
@@ -179,13 +217,21 @@ struct c7x_infer_options {
     uint64_t output_bytes;      /* of the output window; 0: what the last loaded module declares */
     c7x_inference_done_fn done; /* NULL: wait, or poll c7x_client_event_fd() */
     void *context;
+    /*
+     * Windows of your own, or NULL: the library's. All inputs then lie in `input`, and the outputs
+     * are found in `output`. CPU access to either must have ended: else C7X_BUSY, naming the
+     * buffer.
+     */
+    struct c7x_shared *input;
+    struct c7x_shared *output;
 };
 
 /* Fills in the defaults for this client. */
 void c7x_infer_options_init(struct c7x_client *client, struct c7x_infer_options *options);
 
 /*
- * Sends an inference and returns. The inputs have been copied when it does. What fails later is
+ * Sends an inference and returns. The inputs have been copied then, unless they lie in a window of
+ * yours. What fails later is
  * told by the inference. The caller frees *out_inference, before it closes the client.
  */
 enum c7x_status c7x_client_infer_async(struct c7x_client *client,

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define DESCRIPTORS_DEFAULT 4u /* when the module does not say how many inputs it has */
@@ -52,11 +53,15 @@ void c7x_client_give_io(struct c7x_client *client)
     pthread_mutex_unlock(&client->lock);
 }
 
-static enum c7x_status grow(struct c7x_client *client, struct c7x_buffer *buffer, bool locked,
-                            const char *name, uint64_t size, int64_t deadline_ns)
+static enum c7x_status grow(struct c7x_client *client, struct c7x_buffer *buffer, bool is_own,
+                            bool locked, const char *name, uint64_t size, int64_t deadline_ns)
 {
     if (size <= buffer->size)
         return C7X_OK;
+    if (is_own)
+        return c7x_error_set(c7x_client_thread_error(), C7X_SIZE, C7X_CLIENT_STATION,
+                             "the %s window has %zu bytes, %llu are needed", name, buffer->size,
+                             (unsigned long long)size);
     if (locked)
         return c7x_error_set(c7x_client_thread_error(), C7X_LOCKED, C7X_CLIENT_STATION,
                              "the %s buffer has %zu bytes, %llu are needed, and a pointer to it "
@@ -74,13 +79,21 @@ static enum c7x_status grow(struct c7x_client *client, struct c7x_buffer *buffer
 enum c7x_status c7x_client_grow_input(struct c7x_client *client, struct c7x_io *io, uint64_t size,
                                       int64_t deadline_ns)
 {
-    return grow(client, &io->input, io->input_locked, "input", size, deadline_ns);
+    return grow(client, &io->input, io->own_input != NULL, io->input_locked, "input", size,
+                deadline_ns);
 }
 
 enum c7x_status c7x_client_grow_output(struct c7x_client *client, struct c7x_io *io, uint64_t size,
                                        int64_t deadline_ns)
 {
-    return grow(client, &io->output, io->output_locked, "output", size, deadline_ns);
+    return grow(client, &io->output, io->own_output != NULL, io->output_locked, "output", size,
+                deadline_ns);
+}
+
+void c7x_client_unlock_io(struct c7x_client *client)
+{
+    client->io.input_locked = client->io.output_locked = false;
+    client->io.placed_end = 0;
 }
 
 /* Declared sizes round tensors up to 64, cache lines have 128: room so that each tensor has lines
@@ -103,7 +116,7 @@ void c7x_client_declare_io(struct c7x_client *client, const struct c7x_response 
     if (slots == 0 || slots > C7X_WIRE_INPUTS_MAX)
         slots = DESCRIPTORS_DEFAULT;
     client->io.data_offset = (size_t)c7x_round_up(slots * sizeof(struct c7x_tensor_desc), 64);
-    client->io.input_locked = client->io.output_locked = false;
+    c7x_client_unlock_io(client);
     /* What cannot be had now is no failure of the load: the declaration is an upper bound. */
     int64_t deadline_ns = c7x_client_deadline_ns(client);
     if (c7x_client_grow_input(
@@ -117,11 +130,98 @@ void c7x_client_declare_io(struct c7x_client *client, const struct c7x_response 
         c7x_error_clear(c7x_client_thread_error());
 }
 
-void c7x_client_abandon_io(struct c7x_client *client, struct c7x_io *io)
+/* Whether callers may hold pointers into the windows, which must stay mapped then. */
+static bool is_handed_out(const struct c7x_io *io)
 {
-    c7x_client_detach(client, &io->input);
-    c7x_client_detach(client, &io->output);
-    io->input_locked = io->output_locked = false;
+    return io->input_locked || io->output_locked;
+}
+
+void c7x_client_abandon_io(struct c7x_client *client, struct c7x_io *io, uint32_t seq)
+{
+    struct c7x_buffer none = {0};
+    struct c7x_io *kept = is_handed_out(io) ? malloc(sizeof *kept) : NULL;
+    size_t data_offset = io->data_offset;
+    if (kept != NULL) {
+        *kept = *io;
+        pthread_mutex_lock(&client->lock);
+        kept->next = client->given_up;
+        client->given_up = kept;
+        pthread_mutex_unlock(&client->lock);
+    }
+    if (kept != NULL || io->own_input != NULL)
+        io->input = none;
+    if (kept != NULL || io->own_output != NULL)
+        io->output = none;
+    c7x_client_let_go(client, &io->input, &io->output, seq);
+    memset(io, 0, sizeof *io);
+    io->data_offset = data_offset;
+}
+
+void c7x_client_detach_io(struct c7x_client *client, struct c7x_io *io)
+{
+    if (io->own_input == NULL)
+        c7x_client_detach(client, &io->input);
+    if (io->own_output == NULL)
+        c7x_client_detach(client, &io->output);
+}
+
+/* Bytes of a compact tensor; false if the shape or the type is none. */
+static bool tensor_bytes(const int64_t *shape, int ndim, int dtype_bits, uint64_t *out_size)
+{
+    uint64_t size = dtype_bits == 8 || dtype_bits == 16 || dtype_bits == 32 || dtype_bits == 64
+                        ? (uint64_t)dtype_bits / 8
+                        : 0;
+    if (ndim < 0 || ndim > C7X_CLIENT_RANK_MAX || size == 0)
+        return false;
+    for (int i = 0; i < ndim; i++)
+        if (shape[i] < 0 || !c7x_mul_size(size, (uint64_t)shape[i], &size))
+            return false;
+    *out_size = size;
+    return true;
+}
+
+static enum c7x_status create_input(struct c7x_client *client, uint64_t size, size_t *out_offset)
+{
+    struct c7x_io *io = &client->io;
+    uint64_t start = io->placed_end > io->data_offset ? io->placed_end : io->data_offset;
+    start = c7x_round_up(start, C7X_CLIENT_TENSOR_ALIGNMENT);
+    if (!c7x_range_inside(start, size, 0, io->input.size))
+        return c7x_error_set(c7x_client_thread_error(), C7X_SIZE, C7X_CLIENT_STATION,
+                             "%llu bytes do not fit the input buffer of %zu behind %llu that are "
+                             "taken; reserve more before the first input is created",
+                             (unsigned long long)size, io->input.size, (unsigned long long)start);
+    io->placed_end = (size_t)(start + size);
+    io->input_locked = true;
+    *out_offset = (size_t)start;
+    return C7X_OK;
+}
+
+enum c7x_status c7x_client_create_input(struct c7x_client *client, const int64_t *shape, int ndim,
+                                        int dtype_code, int dtype_bits,
+                                        struct c7x_client_tensor *out_tensor)
+{
+    uint64_t size;
+    size_t offset = 0;
+    c7x_client_enter();
+    if (!tensor_bytes(shape, ndim, dtype_bits, &size))
+        return c7x_error_set(c7x_client_thread_error(), C7X_INVALID, C7X_CLIENT_STATION,
+                             "no tensor has rank %d, this shape and %d bits an element", ndim,
+                             dtype_bits);
+    C7X_RETURN_IF_ERROR(c7x_client_take_io(client, c7x_client_deadline_ns(client)));
+    enum c7x_status status = create_input(client, size, &offset);
+    if (status == C7X_OK) {
+        *out_tensor = (struct c7x_client_tensor){
+            .data = (uint8_t *)client->io.input.pointer + offset,
+            .data_size = size,
+            .ndim = ndim,
+            .dtype_code = dtype_code,
+            .dtype_bits = dtype_bits,
+        };
+        for (int i = 0; i < ndim; i++)
+            out_tensor->shape[i] = shape[i];
+    }
+    c7x_client_give_io(client);
+    return status;
 }
 
 static void *hand_out(struct c7x_client *client, const struct c7x_buffer *buffer, bool *locked,

@@ -223,8 +223,15 @@ void c7x_client_close(struct c7x_client *client)
     close_session(client);
     if (client->link != NULL) {
         c7x_client_end_inferences(client);
+        c7x_client_finish_all(client, C7X_CANCELLED);
         c7x_client_free_staged(client);
-        c7x_client_abandon_io(client, &client->io);
+        c7x_client_detach_io(client, &client->io);
+        while (client->given_up != NULL) {
+            struct c7x_io *io = client->given_up;
+            client->given_up = io->next;
+            c7x_client_detach_io(client, io);
+            free(io);
+        }
         c7x_client_detach(client, &client->printf);
         c7x_client_detach(client, &client->staging_3_0);
         client->link->ops->close(client->link);

@@ -6,7 +6,8 @@
  *   exchange.c   requests in flight              inference.c asynchronous inference
  *   load.c       files to modules and models     infer.c     one inference: inputs, outputs
  *   buffers.c    input and output buffers        printed.c   what modules print
- *   list.c       what a device holds             raw.c       frames as they are
+ *   shared.c     buffers of callers              list.c      what a device holds
+ *   letgo.c      buffers of requests given up    raw.c       frames as they are
  *
  * Threads: any number may call. `lock` guards what is marked below; the transport's setup calls are
  * one at a time under `setup_lock`; the client's own input and output buffers belong to one call at
@@ -23,6 +24,7 @@
 #include <pthread.h>
 
 #define C7X_CLIENT_STATION "client"
+#define C7X_CLIENT_TENSOR_ALIGNMENT 128u /* the DSP's cache line: no two tensors share one */
 
 /* Bytes staged for a module or weights, kept while the device may use them in place. */
 struct c7x_staged {
@@ -32,11 +34,25 @@ struct c7x_staged {
     struct c7x_buffer buffer;
 };
 
+/* A caller's own buffer. */
+struct c7x_shared {
+    struct c7x_client *client;
+    struct c7x_buffer buffer;
+    char name[C7X_CLIENT_NAME_MAX + 1];
+    unsigned access;    /* lock: C7X_CPU_*, 0: the DSP's turn */
+    unsigned use_count; /* lock: inferences that have not ended */
+    bool may_run_on;    /* lock: one was given up; `last_seq` tells whether the DSP has ended it */
+    uint32_t last_seq;  /* lock */
+};
+
 /* The windows of one inference. */
 struct c7x_io {
     struct c7x_io *next;
     struct c7x_buffer input;
     struct c7x_buffer output;
+    struct c7x_shared *own_input; /* NULL: `input` is the library's */
+    struct c7x_shared *own_output;
+    size_t placed_end;  /* of what create_input has given out: copies go behind it */
     size_t data_offset; /* of tensors in the input buffer, behind the descriptors */
     bool input_locked;  /* a pointer has been handed out: it may not move */
     bool output_locked;
@@ -65,15 +81,16 @@ struct c7x_client {
     struct c7x_buffer staging_3_0; /* where 3.0 firmware expects files; else none */
 
     pthread_mutex_t lock;
-    pthread_cond_t changed;           /* of anything under the lock */
-    bool is_reset;                    /* lock: the device went away; nothing works but close */
-    bool io_taken;                    /* lock */
-    bool is_read;                     /* lock: some thread is in the link's receive */
-    uint32_t seq;                     /* lock */
-    struct c7x_pending *pending;      /* lock */
-    struct c7x_staged *staged;        /* lock */
-    struct c7x_io *free_io;           /* lock: windows of finished inferences, for the next ones */
-    struct c7x_inference *inferences; /* lock: all that have not been freed */
+    pthread_cond_t changed;      /* of anything under the lock */
+    bool is_reset;               /* lock: the device went away; nothing works but close */
+    bool io_taken;               /* lock */
+    bool is_read;                /* lock: some thread is in the link's receive */
+    uint32_t seq;                /* lock */
+    struct c7x_pending *pending; /* lock */
+    struct c7x_staged *staged;   /* lock */
+    struct c7x_io *given_up; /* lock: windows with pointers that callers may hold; until close */
+    struct c7x_io *free_io;  /* lock: windows of finished inferences, for the next ones */
+    struct c7x_inference *inferences;      /* lock: all that have not been freed */
     struct c7x_inference *completed_first; /* lock: completed and not taken, oldest first */
     struct c7x_inference *completed_last;
     int event_fd;      /* lock: -1 until somebody asks */
@@ -129,8 +146,8 @@ enum c7x_status c7x_client_exchange(struct c7x_client *client, struct c7x_reques
 /* Gives the request a seq, enters `pending`, and sends. On failure nothing is entered. */
 enum c7x_status c7x_client_send(struct c7x_client *client, struct c7x_request *request,
                                 struct c7x_pending *pending, int64_t deadline_ns) C7X_NODISCARD;
-/* Asks the device to forget a request; its answer, if any, will be dropped. */
-void c7x_client_send_cancel(struct c7x_client *client, uint32_t seq);
+/* Ends all requests in flight that are told, with this status; before the link is closed. */
+void c7x_client_finish_all(struct c7x_client *client, enum c7x_status status);
 /* Takes a pending request back: its answer will be dropped. False if it is done already. */
 bool c7x_client_withdraw(struct c7x_client *client, struct c7x_pending *pending);
 /* Waits, reading if nobody else does, until *flag (under the lock) or the deadline; the flag. */
@@ -144,6 +161,15 @@ enum c7x_status c7x_client_set_device_error(const struct c7x_response *response,
                                             const char *station, const char *text);
 /* The name of a station as a static string. */
 const char *c7x_client_intern_station(const char *name);
+
+/* ---- letgo.c ---- */
+
+/*
+ * Takes over the buffers (`second` may be NULL), which are none then, asks the device to forget
+ * request `seq`, and detaches them as soon as that is safe.
+ */
+void c7x_client_let_go(struct c7x_client *client, struct c7x_buffer *first,
+                       struct c7x_buffer *second, uint32_t seq);
 
 /* ---- printed.c ---- */
 
@@ -170,10 +196,25 @@ enum c7x_status c7x_client_grow_input(struct c7x_client *client, struct c7x_io *
                                       int64_t deadline_ns) C7X_NODISCARD;
 enum c7x_status c7x_client_grow_output(struct c7x_client *client, struct c7x_io *io, uint64_t size,
                                        int64_t deadline_ns) C7X_NODISCARD;
+/* Pointers that were handed out are void: a module came or went. Who has taken io. */
+void c7x_client_unlock_io(struct c7x_client *client);
 /* Takes over what a module declares: sizes, and room for its descriptors. Who has taken io. */
 void c7x_client_declare_io(struct c7x_client *client, const struct c7x_response *response);
-/* Gives up both buffers: the device keeps them until its job ends, and nobody gets them before. */
-void c7x_client_abandon_io(struct c7x_client *client, struct c7x_io *io);
+/*
+ * Gives up the windows of request `seq`, which are none then: the device keeps them until its job
+ * ends, and nobody gets them before; pointers that were handed out stay valid until close.
+ */
+void c7x_client_abandon_io(struct c7x_client *client, struct c7x_io *io, uint32_t seq);
+
+/* Detaches what is the library's. */
+void c7x_client_detach_io(struct c7x_client *client, struct c7x_io *io);
+
+/* ---- shared.c ---- */
+
+/* An inference begins to use the buffer. C7X_BUSY: it is the CPU's turn. NULL is legal. */
+enum c7x_status c7x_shared_use(struct c7x_shared *shared) C7X_NODISCARD;
+/* It ends; `given_up`: request `seq` may still run on the device. NULL is legal. */
+void c7x_shared_release(struct c7x_shared *shared, bool given_up, uint32_t seq);
 
 /* ---- infer.c ---- */
 

@@ -158,6 +158,13 @@ bool c7x_client_wait_for(struct c7x_client *client, const bool *flag, int64_t de
     return set;
 }
 
+void c7x_client_finish_all(struct c7x_client *client, enum c7x_status status)
+{
+    pthread_mutex_lock(&client->lock);
+    finish_all(client, status);
+    pthread_mutex_unlock(&client->lock);
+}
+
 void c7x_client_read_loop(struct c7x_client *client)
 {
     pthread_mutex_lock(&client->lock);
@@ -204,21 +211,6 @@ enum c7x_status c7x_client_send(struct c7x_client *client, struct c7x_request *r
     if (status == C7X_OK && wake)
         client->link->ops->interrupt(client->link);
     return status;
-}
-
-void c7x_client_send_cancel(struct c7x_client *client, uint32_t seq)
-{
-    struct c7x_request request = {.type = C7X_MSG_CANCEL};
-    uint8_t frame[C7X_WIRE_FRAME_MAX];
-    if (!client->has_session)
-        return;
-    pthread_mutex_lock(&client->lock);
-    request.seq = client->seq++;
-    pthread_mutex_unlock(&client->lock);
-    request.body.cancelled_seq = seq;
-    size_t size = c7x_wire_encode_request(&request, frame);
-    /* If it cannot be sent, the request ends by itself. */
-    (void)!client->link->ops->send(client->link, frame, size, c7x_os_deadline_ns(0), NULL);
 }
 
 bool c7x_client_withdraw(struct c7x_client *client, struct c7x_pending *pending)

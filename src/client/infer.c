@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-#define TENSOR_ALIGNMENT 128u /* the DSP's cache line: no two tensors share one */
-
 /* The offset of data that already lies in the input buffer, or SIZE_MAX. */
 static size_t offset_in_input(const struct c7x_io *io, const struct c7x_client_tensor *tensor)
 {
@@ -38,6 +36,12 @@ static enum c7x_status check_input(struct c7x_io *io, const struct c7x_client_te
     return C7X_OK;
 }
 
+/* Copies go behind what create_input has given out. */
+static uint64_t copies_start(const struct c7x_io *io)
+{
+    return io->placed_end > io->data_offset ? io->placed_end : io->data_offset;
+}
+
 /* Checks the inputs and finds how large the input buffer must be for those that are copied. */
 static enum c7x_status measure_inputs(struct c7x_io *io, const struct c7x_client_tensor *inputs,
                                       int count, uint64_t *out_needed)
@@ -45,12 +49,15 @@ static enum c7x_status measure_inputs(struct c7x_io *io, const struct c7x_client
     uint64_t descriptors = c7x_round_up((uint64_t)count * sizeof(struct c7x_tensor_desc), 64);
     if (io->data_offset < descriptors)
         io->data_offset = (size_t)descriptors;
-    uint64_t end = io->data_offset;
+    uint64_t end = copies_start(io);
     for (int i = 0; i < count; i++) {
         C7X_RETURN_IF_ERROR(check_input(io, &inputs[i], i));
         if (offset_in_input(io, &inputs[i]) != SIZE_MAX)
             continue;
-        if (!c7x_align_size(end, TENSOR_ALIGNMENT, &end) ||
+        if (io->own_input != NULL)
+            return c7x_error_set(c7x_client_thread_error(), C7X_TENSOR, C7X_CLIENT_STATION,
+                                 "input %d does not lie in buffer %s", i, io->own_input->name);
+        if (!c7x_align_size(end, C7X_CLIENT_TENSOR_ALIGNMENT, &end) ||
             !c7x_add_size(end, inputs[i].data_size, &end))
             return c7x_error_set(c7x_client_thread_error(), C7X_SIZE, C7X_CLIENT_STATION,
                                  "the inputs are too large");
@@ -68,7 +75,7 @@ static uint64_t skip_placed(const struct c7x_io *io, const struct c7x_client_ten
         size_t placed = offset_in_input(io, &inputs[i]);
         if (placed == SIZE_MAX || placed >= offset + size || placed + inputs[i].data_size <= offset)
             continue;
-        offset = c7x_round_up(placed + inputs[i].data_size, TENSOR_ALIGNMENT);
+        offset = c7x_round_up(placed + inputs[i].data_size, C7X_CLIENT_TENSOR_ALIGNMENT);
         i = -1;
     }
     return offset;
@@ -81,8 +88,9 @@ static enum c7x_status place_input(struct c7x_io *io, const struct c7x_client_te
     const struct c7x_client_tensor *tensor = &inputs[index];
     uint64_t offset = offset_in_input(io, tensor);
     if (offset == SIZE_MAX) {
-        offset = skip_placed(io, inputs, count, c7x_round_up(*inout_end, TENSOR_ALIGNMENT),
-                             tensor->data_size);
+        offset =
+            skip_placed(io, inputs, count, c7x_round_up(*inout_end, C7X_CLIENT_TENSOR_ALIGNMENT),
+                        tensor->data_size);
         if (!c7x_range_inside(offset, tensor->data_size, 0, io->input.size))
             return c7x_error_set(
                 c7x_client_thread_error(), C7X_SIZE, C7X_CLIENT_STATION,
@@ -127,7 +135,7 @@ static enum c7x_status place_inputs(struct c7x_io *io, const struct c7x_client_t
                                     int count, struct c7x_request *request)
 {
     struct c7x_wire_infer *infer = &request->body.infer;
-    uint64_t end = io->data_offset;
+    uint64_t end = copies_start(io);
     uint64_t array = 0;
     bool is_large =
         (unsigned)count >= C7X_WIRE_INLINE_INPUTS_MAX; /* 3.0 firmware takes fewer than five */
@@ -254,7 +262,7 @@ static enum c7x_status run(struct c7x_client *client, struct c7x_request *reques
     enum c7x_status status = c7x_client_exchange(client, request, deadline_ns, response);
     /* A time-out that the device has not told itself: its job may still run. */
     if (status == C7X_TIMEOUT && response->header_only && response->status == C7X_OK)
-        c7x_client_abandon_io(client, io);
+        c7x_client_abandon_io(client, io, request->seq);
     if (!response->header_only)
         c7x_client_pass_printed(client, response->body.infer.printf_size);
     if (status == C7X_OK)

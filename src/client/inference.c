@@ -29,9 +29,12 @@ struct c7x_inference {
     c7x_inference_done_fn done;
     void *context;
     struct c7x_io *io;
+    struct c7x_shared *own_input; /* NULL: the library's window; released when it ends */
+    struct c7x_shared *own_output;
     struct c7x_request request;
     struct c7x_response response;
-    bool has_ended; /* the client's lock; what follows does not change any more then */
+    bool is_given_up; /* it may still run on the device */
+    bool has_ended;   /* the client's lock; what follows does not change any more then */
     enum c7x_status status;
     const char *station;
     struct c7x_oom oom;
@@ -54,12 +57,72 @@ static struct c7x_io *acquire_io(struct c7x_client *client)
 
 static void release_io(struct c7x_client *client, struct c7x_io *io)
 {
-    if (io == NULL)
-        return;
+    static const struct c7x_buffer none;
+    if (io->own_input != NULL)
+        io->input = none;
+    if (io->own_output != NULL)
+        io->output = none;
+    io->own_input = io->own_output = NULL;
     pthread_mutex_lock(&client->lock);
     io->next = client->free_io;
     client->free_io = io;
     pthread_mutex_unlock(&client->lock);
+}
+
+/* The caller's windows, if there are any, become those of the inference. C7X_BUSY. */
+static enum c7x_status use_own_windows(struct c7x_inference *inference,
+                                       const struct c7x_infer_options *options)
+{
+    struct c7x_io *io = inference->io;
+    C7X_RETURN_IF_ERROR(c7x_shared_use(options->input));
+    inference->own_input = options->input;
+    C7X_RETURN_IF_ERROR(c7x_shared_use(options->output));
+    inference->own_output = options->output;
+    if (options->input != NULL) {
+        c7x_client_detach(inference->client, &io->input);
+        io->own_input = options->input;
+        io->input = options->input->buffer;
+        io->data_offset = 0;
+    }
+    if (options->output != NULL) {
+        c7x_client_detach(inference->client, &io->output);
+        io->own_output = options->output;
+        io->output = options->output->buffer;
+    }
+    return C7X_OK;
+}
+
+/* `given_up`: the device may still use them. */
+static void release_own_windows(struct c7x_inference *inference, bool given_up)
+{
+    c7x_shared_release(inference->own_input, given_up, inference->request.seq);
+    c7x_shared_release(inference->own_output, given_up, inference->request.seq);
+    inference->own_input = inference->own_output = NULL;
+}
+
+/* The library syncs its own windows; in the caller's only what it writes and reads itself. */
+static void sync_input(struct c7x_inference *inference)
+{
+    struct c7x_host_link *link = inference->client->link;
+    const struct c7x_buffer *buffer = &inference->io->input;
+    const struct c7x_wire_infer *infer = &inference->request.body.infer;
+    if (inference->own_input == NULL)
+        link->ops->sync_to_device(link, buffer, 0, buffer->size);
+    else if (infer->descs_addr != 0)
+        link->ops->sync_to_device(link, buffer, (size_t)(infer->descs_addr - buffer->dsp_address),
+                                  infer->num_inputs * sizeof(struct c7x_tensor_desc));
+}
+
+static void sync_output(struct c7x_inference *inference)
+{
+    struct c7x_host_link *link = inference->client->link;
+    const struct c7x_buffer *buffer = &inference->io->output;
+    uint64_t array = inference->response.body.infer.descs_addr;
+    if (inference->own_output == NULL)
+        link->ops->sync_from_device(link, buffer, 0, buffer->size);
+    else if (array >= buffer->dsp_address)
+        link->ops->sync_from_device(link, buffer, (size_t)(array - buffer->dsp_address),
+                                    inference->response.body.infer.descs_size);
 }
 
 /* ---- The steps, in the reading thread ---- */
@@ -81,6 +144,7 @@ static void end(struct c7x_inference *inference, enum c7x_status status)
     struct c7x_client *client = inference->client;
     c7x_inference_done_fn done = inference->done;
     c7x_trace(C7X_STATION_COMPLETION);
+    release_own_windows(inference, inference->is_given_up);
     pthread_mutex_lock(&client->lock);
     inference->status = status;
     inference->has_ended = true;
@@ -151,7 +215,8 @@ static void give_up(struct c7x_inference *inference, enum c7x_status status)
         "the device went away; close this client and open a new one",
         "the inference has not ended before its deadline",
         "the answer to an inference makes no sense"};
-    c7x_client_abandon_io(inference->client, inference->io);
+    c7x_client_abandon_io(inference->client, inference->io, inference->request.seq);
+    inference->is_given_up = status != C7X_RESET;
     set_text(inference, C7X_CLIENT_STATION,
              texts[status == C7X_RESET     ? 0
                    : status == C7X_TIMEOUT ? 1
@@ -163,7 +228,6 @@ static void on_answer(struct c7x_pending *pending)
 {
     struct c7x_inference *inference = (struct c7x_inference *)pending;
     struct c7x_client *client = inference->client;
-    struct c7x_host_link *link = client->link;
     if (pending->status != C7X_OK) {
         give_up(inference, pending->status);
         return;
@@ -172,7 +236,7 @@ static void on_answer(struct c7x_pending *pending)
     if (!inference->response.header_only)
         c7x_client_pass_printed(client, inference->response.body.infer.printf_size);
     if (inference->response.status == C7X_OK) {
-        link->ops->sync_from_device(link, &inference->io->output, 0, inference->io->output.size);
+        sync_output(inference);
         end(inference, C7X_OK);
     } else if (c7x_client_grow_for(client, inference->io, &inference->response, &inference->request,
                                    pending->deadline_ns) &&
@@ -223,7 +287,7 @@ void c7x_client_end_inferences(struct c7x_client *client)
     while (client->free_io != NULL) {
         struct c7x_io *io = client->free_io;
         client->free_io = io->next;
-        c7x_client_abandon_io(client, io);
+        c7x_client_detach_io(client, io);
         free(io);
     }
 }
@@ -319,11 +383,13 @@ static enum c7x_status begin(struct c7x_client *client, struct c7x_inference *in
 {
     struct c7x_io *io = inference->io;
     int64_t deadline_ns = c7x_client_deadline_of_ms(options->deadline_ms);
-    C7X_RETURN_IF_ERROR(
-        c7x_client_grow_output(client, io, output_size(client, options), deadline_ns));
+    C7X_RETURN_IF_ERROR(use_own_windows(inference, options));
+    if (inference->own_output == NULL)
+        C7X_RETURN_IF_ERROR(
+            c7x_client_grow_output(client, io, output_size(client, options), deadline_ns));
     C7X_RETURN_IF_ERROR(
         c7x_client_prepare(client, io, inputs, input_count, deadline_ns, &inference->request));
-    client->link->ops->sync_to_device(client->link, &io->input, 0, io->input.size);
+    sync_input(inference);
     C7X_RETURN_IF_ERROR(start_reader(client));
     enlist(client, inference);
     enum c7x_status status =
@@ -350,6 +416,7 @@ enum c7x_status c7x_client_infer_async(struct c7x_client *client,
     enum c7x_status status = begin(client, inference, &known, inputs, input_count);
     if (status != C7X_OK) {
         *out_inference = NULL;
+        release_own_windows(inference, false);
         release_io(client, inference->io);
         free(inference);
     }
@@ -446,8 +513,8 @@ void c7x_inference_free(struct c7x_inference *inference)
         return;
     struct c7x_client *client = inference->client;
     if (!settle(inference)) {
-        c7x_client_send_cancel(client, inference->request.seq);
-        c7x_client_abandon_io(client, inference->io);
+        release_own_windows(inference, true);
+        c7x_client_abandon_io(client, inference->io, inference->request.seq);
     }
     delist(client, inference);
     release_io(client, inference->io);

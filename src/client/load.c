@@ -115,15 +115,12 @@ void c7x_client_free_staged(struct c7x_client *client)
         drop_staged(client, client->staged->handle, client->staged->is_model);
 }
 
-static enum c7x_status load_staged(struct c7x_client *client, uint32_t type,
-                                   const struct c7x_buffer *buffer, size_t size, uint32_t flags,
-                                   int64_t deadline_ns, struct c7x_response *out_response)
+static void fill_in_load(const struct c7x_client *client, const struct c7x_buffer *buffer,
+                         size_t size, uint32_t flags, struct c7x_request *request)
 {
-    struct c7x_request request = {.type = type};
-    request.body.load.size = (uint32_t)size;
-    request.body.load.flags = client->has_session ? flags | C7X_WIRE_LOAD_ADDRESS : 0;
-    request.body.load.address = buffer->dsp_address;
-    return c7x_client_exchange(client, &request, deadline_ns, out_response);
+    request->body.load.size = (uint32_t)size;
+    request->body.load.flags = client->has_session ? flags | C7X_WIRE_LOAD_ADDRESS : 0;
+    request->body.load.address = buffer->dsp_address;
 }
 
 /* DYN_LOAD and MODEL_LOAD. *out_handle and *out_response are set on success. */
@@ -131,6 +128,7 @@ static enum c7x_status load_file(struct c7x_client *client, uint32_t type, const
                                  uint32_t flags, uint32_t *out_handle,
                                  struct c7x_response *out_response)
 {
+    struct c7x_request request = {.type = type};
     struct c7x_buffer buffer = {0};
     size_t size = 0;
     int64_t deadline_ns = c7x_client_deadline_ns(client);
@@ -145,10 +143,14 @@ static enum c7x_status load_file(struct c7x_client *client, uint32_t type, const
         return file_error(path, "open");
     enum c7x_status status = stage(client, path, fd, deadline_ns, &buffer, &size);
     close(fd);
-    if (status == C7X_OK)
-        status = load_staged(client, type, &buffer, size, flags, deadline_ns, out_response);
+    if (status == C7X_OK) {
+        fill_in_load(client, &buffer, size, flags, &request);
+        status = c7x_client_exchange(client, &request, deadline_ns, out_response);
+    }
     if (!client->has_session)
         buffer.pointer = NULL; /* the staging stays */
+    else if (status == C7X_TIMEOUT)
+        c7x_client_let_go(client, &buffer, NULL, request.seq);
     else if (status != C7X_OK || (flags & C7X_LOAD_KEEP) != 0)
         c7x_client_detach(client, &buffer);
     if (status != C7X_OK)
@@ -212,7 +214,7 @@ enum c7x_status c7x_client_dyn_unload(struct c7x_client *client, uint32_t handle
     C7X_RETURN_IF_ERROR(c7x_client_take_io(client, c7x_client_deadline_ns(client)));
     enum c7x_status status = unload(client, C7X_MSG_DYN_UNLOAD, handle);
     if (status == C7X_OK)
-        client->io.input_locked = client->io.output_locked = false;
+        c7x_client_unlock_io(client);
     c7x_client_give_io(client);
     return status;
 }

@@ -106,7 +106,7 @@ static bool map_regions(void)
     return true;
 }
 
-static bool build_memory(int control)
+static bool build_memory(int control, bool strict)
 {
     const struct c7x_memory_window *windows = core.memory.windows;
     if (!map_regions())
@@ -115,7 +115,7 @@ static bool build_memory(int control)
     core.fast_heap = c7x_heap_create(windows[FAST].pointer, windows[FAST].size, "fast pool");
     return core.heap != NULL && core.fast_heap != NULL &&
            c7x_emulator_device_create(control, windows[CARVEOUT].pointer, windows[CARVEOUT].base,
-                                      windows[CARVEOUT].size, &core.link) == C7X_OK;
+                                      windows[CARVEOUT].size, strict, &core.link) == C7X_OK;
 }
 
 static enum c7x_status build_modules(void)
@@ -157,11 +157,11 @@ static void log_what_is_left(void)
         c7x_log(STATION, "%u heap blocks are left at the end", heap.block_count);
 }
 
-int c7x_core_run(int control, struct c7x_log_memory *log)
+int c7x_core_run(int control, struct c7x_log_memory *log, bool strict)
 {
     log_memory = log;
     c7x_log_set_sink(write_log);
-    if (!build_memory(control) || build_modules() != C7X_OK || build_service() != C7X_OK) {
+    if (!build_memory(control, strict) || build_modules() != C7X_OK || build_service() != C7X_OK) {
         fprintf(stderr, "c7x_emulator: core: cannot map or build the DSP's memory\n");
         return 1;
     }

@@ -10,6 +10,6 @@
  * process. `control` is the socket to the supervisor, `log` the memory that the firmware's log goes
  * to.
  */
-int c7x_core_run(int control, struct c7x_log_memory *log);
+int c7x_core_run(int control, struct c7x_log_memory *log, bool strict);
 
 #endif

@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "Usage: c7x_emulator --listen PATH [--foreground]\n"
-    "       c7x_emulator --connection FD\n"
+    "Usage: c7x_emulator [--strict-cache] --listen PATH [--foreground]\n"
+    "       c7x_emulator [--strict-cache] --connection FD\n"
     "       c7x_emulator --help | --version\n"
     "\n"
     "Emulates one C7x core for the programs of this user that connect to the socket PATH, or for "
@@ -116,7 +116,7 @@ static void settle_in_background(void)
         close(null);
 }
 
-static int run_shared(const char *path, bool foreground)
+static int run_shared(const char *path, bool foreground, bool strict)
 {
     int ready[2] = {-1, -1};
     int lock = -1;
@@ -142,11 +142,11 @@ static int run_shared(const char *path, bool foreground)
     }
     close(lock);
     struct c7x_supervisor_config config = {
-        .listener = listener, .path = path, .connection = -1, .ready = ready[1]};
+        .listener = listener, .path = path, .strict = strict, .connection = -1, .ready = ready[1]};
     return c7x_supervisor_run(&config);
 }
 
-static int run_private(const char *number)
+static int run_private(const char *number, bool strict)
 {
     char *end;
     long fd = strtol(number, &end, 10);
@@ -159,22 +159,26 @@ static int run_private(const char *number)
     if (pid != 0)
         return pid < 0 ? 1 : 0;
     settle_in_background();
-    struct c7x_supervisor_config config = {.listener = -1, .connection = connection, .ready = -1};
+    struct c7x_supervisor_config config = {
+        .listener = -1, .connection = connection, .strict = strict, .ready = -1};
     return c7x_supervisor_run(&config);
 }
 
 int main(int argc, char **argv)
 {
+    bool strict = argc > 1 && strcmp(argv[1], "--strict-cache") == 0;
     if (argc == 2 && strcmp(argv[1], "--help") == 0)
         return fputs(usage, stdout) < 0;
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
         return printf("c7x_emulator %s\n", C7X_PROJECT_VERSION) < 0;
+    argc -= strict;
+    argv += strict;
     if (argc == 3 && strcmp(argv[1], "--listen") == 0)
-        return run_shared(argv[2], false);
+        return run_shared(argv[2], false, strict);
     if (argc == 4 && strcmp(argv[1], "--listen") == 0 && strcmp(argv[3], "--foreground") == 0)
-        return run_shared(argv[2], true);
+        return run_shared(argv[2], true, strict);
     if (argc == 3 && strcmp(argv[1], "--connection") == 0)
-        return run_private(argv[2]);
+        return run_private(argv[2], strict);
     fputs(usage, stderr);
     return 2;
 }

@@ -5,6 +5,7 @@
 #include "core.h"
 #include "firmware/memory/memory.h"
 #include "transport/carveout.h"
+#include "transport/emulator/strict.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -86,7 +87,7 @@ static _Noreturn void become_core(int control, pid_t supervisor)
     }
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    _exit(c7x_core_run(control, self.log));
+    _exit(c7x_core_run(control, self.log, self.config->strict));
 }
 
 /* Never with pid 0, which would be all of our process group. */
@@ -310,7 +311,7 @@ static void ask_core(struct client *client, const struct c7x_setup_message *mess
 /* The client gets one end of a new link, the core the other. */
 static void greet(struct client *client)
 {
-    struct c7x_setup_message later = {.op = C7X_SETUP_HELLO};
+    struct c7x_setup_message later = {.op = C7X_SETUP_HELLO, .strict = self.config->strict};
     int sockets[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
         client->pending = 0;
@@ -344,7 +345,7 @@ static void handle_attach(struct client *client, const struct c7x_setup_message 
         answer(client, &later, -1);
         return;
     }
-    int memory = make_memory(range.size);
+    int memory = make_memory(self.config->strict ? c7x_strict_file_size(range.size) : range.size);
     if (memory < 0 || !remember_buffer(range.address, client->endpoint)) {
         c7x_carveout_free(&self.carveout, range.address);
         if (memory >= 0)

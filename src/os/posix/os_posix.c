@@ -159,17 +159,23 @@ enum c7x_status c7x_os_pages_protect(void *address, size_t size, enum c7x_os_acc
     return mprotect(address, size, protections[access]) == 0 ? C7X_OK : C7X_GENERIC;
 }
 
-/* Host and emulated core share coherent memory: there is nothing to write back or to drop. */
+static const struct c7x_os_cache_hooks *cache_hooks;
+
+void c7x_os_port_set_cache_hooks(const struct c7x_os_cache_hooks *hooks)
+{
+    cache_hooks = hooks;
+}
+
 void c7x_os_cache_writeback(const void *address, size_t size)
 {
-    (void)address;
-    (void)size;
+    if (cache_hooks != NULL)
+        cache_hooks->writeback(address, size);
 }
 
 void c7x_os_cache_invalidate(void *address, size_t size)
 {
-    (void)address;
-    (void)size;
+    if (cache_hooks != NULL)
+        cache_hooks->invalidate(address, size);
 }
 
 void c7x_os_cache_sync_instructions(void *address, size_t size)

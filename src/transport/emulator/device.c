@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "os/os.h"
 #include "transport/emulator/setup.h"
+#include "transport/emulator/strict.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@ struct emulator_device {
     uint8_t *window;
     uint64_t window_base;
     uint64_t window_size;
+    bool strict;
     struct c7x_buffer_table buffers;
     struct c7x_os_mutex lock; /* endpoints: changed by the receiving task, read by senders */
     struct endpoint *endpoints;
@@ -52,6 +54,8 @@ static uint8_t *window_pointer(const struct emulator_device *device, uint64_t ad
 static void release_buffer(void *context, uint64_t address, uint64_t size)
 {
     struct emulator_device *device = context;
+    if (device->strict)
+        c7x_strict_remove(window_pointer(device, address));
     mmap(window_pointer(device, address), size, PROT_NONE,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     struct c7x_setup_message message = {.op = C7X_SETUP_RELEASED, .address = address, .size = size};
@@ -116,6 +120,16 @@ static void remove_endpoint(struct emulator_device *device, uint32_t number)
     c7x_os_mutex_unlock(&device->lock);
 }
 
+static bool map_buffer(struct emulator_device *device, const struct c7x_setup_message *message,
+                       int memory)
+{
+    uint8_t *place = window_pointer(device, message->address);
+    if (device->strict)
+        return c7x_strict_add(memory, message->address, place, message->size) == C7X_OK;
+    return mmap(place, message->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory, 0) !=
+           MAP_FAILED;
+}
+
 static enum c7x_status attach(struct emulator_device *device,
                               const struct c7x_setup_message *message, int memory)
 {
@@ -125,8 +139,7 @@ static enum c7x_status attach(struct emulator_device *device,
         return C7X_INVALID;
     C7X_RETURN_IF_ERROR(
         c7x_buffer_table_add(&device->buffers, message->endpoint, message->address, message->size));
-    if (mmap(window_pointer(device, message->address), message->size, PROT_READ | PROT_WRITE,
-             MAP_SHARED | MAP_FIXED, memory, 0) != MAP_FAILED)
+    if (map_buffer(device, message, memory))
         return C7X_OK;
     c7x_buffer_table_remove(&device->buffers, message->endpoint, message->address);
     return C7X_NOMEM;
@@ -241,7 +254,8 @@ static const struct c7x_device_link_ops device_ops = {
 };
 
 enum c7x_status c7x_emulator_device_create(int control, uint8_t *window, uint64_t window_base,
-                                           uint64_t window_size, struct c7x_device_link **out_link)
+                                           uint64_t window_size, bool strict,
+                                           struct c7x_device_link **out_link)
 {
     struct epoll_event interest = {.events = EPOLLIN, .data.u64 = CONTROL_KEY};
     struct emulator_device *device = calloc(1, sizeof *device);
@@ -252,6 +266,9 @@ enum c7x_status c7x_emulator_device_create(int control, uint8_t *window, uint64_
     device->window = window;
     device->window_base = window_base;
     device->window_size = window_size;
+    device->strict = strict;
+    if (strict)
+        c7x_strict_install();
     device->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (device->epoll < 0 || c7x_os_mutex_init(&device->lock) != C7X_OK ||
         c7x_buffer_table_init(&device->buffers, release_buffer, device) != C7X_OK ||

@@ -12,7 +12,7 @@
  * the window of `window_size` bytes at `window`, which stands for DSP address `window_base` on.
  */
 enum c7x_status c7x_emulator_device_create(int control, uint8_t *window, uint64_t window_base,
-                                           uint64_t window_size,
+                                           uint64_t window_size, bool strict,
                                            struct c7x_device_link **out_link) C7X_NODISCARD;
 void c7x_emulator_device_destroy(struct c7x_device_link *link);
 

@@ -3,6 +3,7 @@
 #include "transport/emulator/emulator.h"
 
 #include "os/os.h"
+#include "transport/emulator/strict.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -21,6 +22,7 @@ struct emulator_link {
     struct c7x_host_link base;
     int setup;
     int link;
+    bool strict;                      /* strict.h: mappings are twice as large as buffers */
     int interrupt;                    /* an eventfd: written by interrupt, read by receive */
     const struct c7x_log_memory *log; /* mapped at the first read */
     struct c7x_buffer *buffers;       /* all that are attached */
@@ -142,6 +144,11 @@ static enum c7x_status link_receive(struct c7x_host_link *base, uint8_t *frame, 
     return C7X_OK;
 }
 
+static size_t mapping_size(const struct emulator_link *link, const struct c7x_buffer *buffer)
+{
+    return link->strict ? c7x_strict_file_size(buffer->size) : buffer->size;
+}
+
 static bool remember(struct emulator_link *link, struct c7x_buffer buffer)
 {
     if (link->buffer_count == link->buffer_capacity) {
@@ -171,7 +178,7 @@ static void link_detach(struct c7x_host_link *base, struct c7x_buffer *buffer)
     if (buffer->pointer == NULL)
         return;
     forget(link, buffer);
-    munmap(buffer->pointer, buffer->size);
+    munmap(buffer->pointer, mapping_size(link, buffer));
     struct c7x_setup_message message = {.op = C7X_SETUP_DETACH, .address = buffer->dsp_address};
     int fd = -1;
     /* If the emulator is gone, so is the buffer. */
@@ -190,7 +197,8 @@ static enum c7x_status link_attach(struct c7x_host_link *base, size_t size, int6
     int fd = -1;
     C7X_RETURN_IF_ERROR(c7x_emulator_request(link->setup, &message, &fd, deadline_ns, error));
     struct c7x_buffer buffer = {.size = message.size, .dsp_address = message.address};
-    buffer.pointer = mmap(NULL, buffer.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    buffer.pointer =
+        mmap(NULL, mapping_size(link, &buffer), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (fd >= 0)
         close(fd);
     if (buffer.pointer == MAP_FAILED || !remember(link, buffer)) {
@@ -204,14 +212,21 @@ static enum c7x_status link_attach(struct c7x_host_link *base, size_t size, int6
     return C7X_OK;
 }
 
-/* Client and core map the same pages: there is nothing to move. */
-static void link_sync(struct c7x_host_link *base, const struct c7x_buffer *buffer, size_t offset,
-                      size_t size)
+/* Unless caches are strict, client and core map the same pages, and there is nothing to move. */
+static void link_sync_to_device(struct c7x_host_link *base, const struct c7x_buffer *buffer,
+                                size_t offset, size_t size)
 {
-    (void)base;
-    (void)buffer;
-    (void)offset;
-    (void)size;
+    const struct emulator_link *link = (const struct emulator_link *)base;
+    if (link->strict && buffer->pointer != NULL)
+        c7x_strict_host_to_ddr(buffer->pointer, buffer->size, offset, size);
+}
+
+static void link_sync_from_device(struct c7x_host_link *base, const struct c7x_buffer *buffer,
+                                  size_t offset, size_t size)
+{
+    const struct emulator_link *link = (const struct emulator_link *)base;
+    if (link->strict && buffer->pointer != NULL)
+        c7x_strict_ddr_to_host(buffer->pointer, buffer->size, offset, size);
 }
 
 static enum c7x_status map_log(struct emulator_link *link, struct c7x_error *error)
@@ -253,7 +268,7 @@ static void link_close(struct c7x_host_link *base)
 {
     struct emulator_link *link = (struct emulator_link *)base;
     for (size_t i = 0; i < link->buffer_count; i++)
-        munmap(link->buffers[i].pointer, link->buffers[i].size);
+        munmap(link->buffers[i].pointer, mapping_size(link, &link->buffers[i]));
     free(link->buffers);
     if (link->log != NULL)
         munmap((void *)(uintptr_t)link->log, sizeof *link->log);
@@ -270,8 +285,8 @@ static const struct c7x_host_link_ops emulator_ops = {
     .receive = link_receive,
     .attach = link_attach,
     .detach = link_detach,
-    .sync_to_device = link_sync,
-    .sync_from_device = link_sync,
+    .sync_to_device = link_sync_to_device,
+    .sync_from_device = link_sync_from_device,
     .interrupt = link_interrupt,
     .read_log = link_read_log,
     .close = link_close,
@@ -300,6 +315,7 @@ enum c7x_status c7x_emulator_open_link(int socket, int64_t deadline_ns,
         link_close(&link->base);
         return status;
     }
+    link->strict = message.strict != 0;
     *out_link = &link->base;
     return C7X_OK;
 }

@@ -108,6 +108,22 @@ static void find_program(char program[PATH_MAX])
     snprintf(program, PATH_MAX, PROGRAM);
 }
 
+#define ARGUMENTS_MAX 5
+
+/* $C7X_STRICT_CACHE, set and not "0", makes the emulator's caches strict (strict.h). */
+static void set_arguments(const char *arguments[ARGUMENTS_MAX], const char *option,
+                          const char *value)
+{
+    const char *strict = getenv("C7X_STRICT_CACHE");
+    int count = 0;
+    arguments[count++] = PROGRAM;
+    if (strict != NULL && strict[0] != '\0' && strcmp(strict, "0") != 0)
+        arguments[count++] = "--strict-cache";
+    arguments[count++] = option;
+    arguments[count++] = value;
+    arguments[count] = NULL;
+}
+
 /* Starts the program with clean signals; `connection` (or -1) becomes CONNECTION_FD, `messages` its
  * stderr. */
 static enum c7x_status spawn(const char *const *arguments, int connection, int messages,
@@ -183,7 +199,8 @@ enum c7x_status c7x_emulator_launch_shared(const char *path, int64_t deadline_ns
     int messages[2];
     pid_t pid;
     char text[512] = "";
-    const char *const arguments[] = {PROGRAM, "--listen", path, NULL};
+    const char *arguments[ARGUMENTS_MAX];
+    set_arguments(arguments, "--listen", path);
     if (pipe2(messages, O_CLOEXEC) != 0)
         return c7x_error_set(error, C7X_HOST_NOMEM, STATION, "no pipe: %s", strerror(errno));
     enum c7x_status status = spawn(arguments, -1, messages[1], &pid, error);
@@ -210,7 +227,8 @@ enum c7x_status c7x_emulator_launch_private(int *out_socket, struct c7x_error *e
 {
     int sockets[2];
     pid_t pid;
-    const char *const arguments[] = {PROGRAM, "--connection", "3", NULL};
+    const char *arguments[ARGUMENTS_MAX];
+    set_arguments(arguments, "--connection", "3");
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
         return c7x_error_set(error, C7X_HOST_NOMEM, STATION, "no socket: %s", strerror(errno));
     enum c7x_status status = C7X_OK;

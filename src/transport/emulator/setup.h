@@ -42,6 +42,8 @@ struct c7x_setup_message {
     int32_t status; /* answers: enum c7x_status */
     uint32_t endpoint;
     uint32_t held;
+    uint32_t strict; /* HELLO's answer: 1 if caches are strict (strict.h), and so memfds twice as
+                        large */
     uint64_t address;
     uint64_t size;
     struct c7x_oom oom; /* answers with C7X_NOMEM */
