@@ -53,7 +53,8 @@ struct c7x_infer {
     struct c7x_printf *printf; /* where printf text of this call goes; NULL: dropped */
 };
 
-/* return_value and cycles are also set when the call itself failed (C7X_CALL, C7X_NOMEM). */
+/* return_value and cycles are also set when the call itself failed (C7X_CALL, C7X_NOMEM); before
+ * the entry has run, return_value stays what the caller has put there. */
 struct c7x_infer_result {
     int32_t return_value; /* of the entry */
     uint64_t cycles;      /* the entry's own running time, last repeat, in c7x_os_cycles() */

@@ -280,7 +280,6 @@ static enum c7x_status runner_infer(void *opaque, const struct c7x_infer *infer,
     struct instance *instance = opaque;
     enum c7x_status status;
     c7x_trace(C7X_STATION_TVM);
-    out_result->return_value = 0;
     out_result->cycles = 0;
     out_result->output_count = 0;
     out_result->result_used = 0;
