@@ -132,6 +132,16 @@ enum c7x_status c7x_client_model_load_flags(struct c7x_client *client, const cha
 enum c7x_status c7x_client_model_unload(struct c7x_client *client, uint32_t model_id) C7X_NODISCARD;
 
 /*
+ * Gives the module a key-value cache of its own on the device: `slot_count` slots of `slot_bytes`,
+ * zero-filled; slot_count 0 takes it away. An inference with C7X_INFER_KV_RESIDENT then takes each
+ * input that has a size and no data (data NULL) from the next slot, in order, and leaves its
+ * outputs 1, 2, ... in the slots, for the next one; output 0 alone comes back. C7X_NOMEM;
+ * C7X_UNSUPPORTED: firmware of wire version 3.0 has one fixed cache, of 60 slots of 196608 bytes,
+ * which needs no bind.
+ */
+enum c7x_status c7x_client_kv_bind(struct c7x_client *client, uint32_t handle, uint32_t slot_count,
+                                   uint64_t slot_bytes) C7X_NODISCARD;
+/*
  * Runs module `handle` once on `input_count` tensors (0..C7X_CLIENT_INPUTS_MAX). Inputs that lie in
  * the input buffer are used in place, others are copied. *inout_output_count is the room in
  * `outputs`, then the number of outputs. model_id 0: the module's own weights. *out_cycles (may be

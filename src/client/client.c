@@ -224,6 +224,8 @@ void c7x_client_close(struct c7x_client *client)
     if (client->link != NULL) {
         c7x_client_end_inferences(client);
         c7x_client_finish_all(client, C7X_CANCELLED);
+        while (client->kv != NULL)
+            c7x_client_kv_drop(client, client->kv->handle);
         c7x_client_free_staged(client);
         c7x_client_detach_io(client, &client->io);
         while (client->given_up != NULL) {

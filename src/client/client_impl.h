@@ -6,6 +6,7 @@
  *   exchange.c   requests in flight              inference.c asynchronous inference
  *   load.c       files to modules and models     infer.c     one inference: inputs, outputs
  *   buffers.c    input and output buffers        printed.c   what modules print
+ *   kv.c         caches that stay there
  *   shared.c     buffers of callers              list.c      what a device holds
  *   letgo.c      buffers of requests given up    raw.c       frames as they are
  *
@@ -43,6 +44,15 @@ struct c7x_shared {
     unsigned use_count; /* lock: inferences that have not ended */
     bool may_run_on;    /* lock: one was given up; `last_seq` tells whether the DSP has ended it */
     uint32_t last_seq;  /* lock */
+};
+
+/* The key-value cache of a module. */
+struct c7x_kv {
+    struct c7x_kv *next;
+    uint32_t handle;
+    uint32_t slot_count;
+    uint64_t slot_bytes;
+    struct c7x_buffer buffer;
 };
 
 /* The windows of one inference. */
@@ -88,6 +98,7 @@ struct c7x_client {
     uint32_t seq;                /* lock */
     struct c7x_pending *pending; /* lock */
     struct c7x_staged *staged;   /* lock */
+    struct c7x_kv *kv;           /* lock */
     struct c7x_io *given_up; /* lock: windows with pointers that callers may hold; until close */
     struct c7x_io *free_io;  /* lock: windows of finished inferences, for the next ones */
     struct c7x_inference *inferences;      /* lock: all that have not been freed */
@@ -215,6 +226,14 @@ void c7x_client_detach_io(struct c7x_client *client, struct c7x_io *io);
 enum c7x_status c7x_shared_use(struct c7x_shared *shared) C7X_NODISCARD;
 /* It ends; `given_up`: request `seq` may still run on the device. NULL is legal. */
 void c7x_shared_release(struct c7x_shared *shared, bool given_up, uint32_t seq);
+
+/* ---- kv.c ---- */
+
+/* Where slot `index` of the module's cache is. C7X_TENSOR: it has none; C7X_SIZE: no such slot. */
+enum c7x_status c7x_client_kv_slot(struct c7x_client *client, uint32_t handle, uint32_t index,
+                                   size_t size, uint64_t *out_address) C7X_NODISCARD;
+/* The module was unloaded, or the client is being closed. */
+void c7x_client_kv_drop(struct c7x_client *client, uint32_t handle);
 
 /* ---- infer.c ---- */
 

@@ -178,10 +178,11 @@ static uint32_t ask_version(const char *device)
     return version;
 }
 
-static void scan_emulator(struct c7x_device_info *info)
+static void scan_emulator(const char *device, struct c7x_device_info *info)
 {
     struct c7x_emulator_status status = {.struct_size = sizeof status};
-    enum c7x_status found = c7x_emulator_get_status("emu:", &status);
+    enum c7x_status found = c7x_emulator_get_status(device, &status);
+    info->struct_size = sizeof *info;
     snprintf(info->device, sizeof info->device, "emu:%s", status.path);
     if (found != C7X_OK) {
         describe(info, found == C7X_PERMISSION ? "denied" : "offline",
@@ -197,15 +198,21 @@ static void scan_emulator(struct c7x_device_info *info)
     }
 }
 
+/* The user's shared emulator, and the one that $C7X_DEVICE names if that is another. */
 enum c7x_status c7x_device_scan(struct c7x_device_info **out_list, size_t *out_count)
 {
-    struct c7x_device_info *list = calloc(1, sizeof *list);
+    const char *named = getenv("C7X_DEVICE");
+    struct c7x_device_info *list = calloc(2, sizeof *list);
+    size_t count = 0;
+    c7x_client_enter();
     if (list == NULL)
         return c7x_error_set(c7x_client_thread_error(), C7X_HOST_NOMEM, C7X_CLIENT_STATION,
                              "no memory for a list");
-    list->struct_size = sizeof *list;
-    scan_emulator(list);
+    scan_emulator(SHARED_PREFIX, &list[count++]);
+    if (named != NULL && strncmp(named, SHARED_PREFIX, strlen(SHARED_PREFIX)) == 0 &&
+        strcmp(named, SHARED_PREFIX) != 0 && strcmp(named, list[0].device) != 0)
+        scan_emulator(named, &list[count++]);
     *out_list = list;
-    *out_count = 1;
+    *out_count = count;
     return C7X_OK;
 }

@@ -8,6 +8,25 @@
 
 #include <string.h>
 
+/* The inputs of one inference on their way into its window. */
+struct placing {
+    struct c7x_client *client;
+    struct c7x_io *io;
+    const struct c7x_client_tensor *inputs;
+    int count;
+    uint32_t handle; /* of the module */
+    bool is_kv_resident;
+    uint32_t kv_index; /* of the next slot */
+    uint64_t end;      /* of what has been copied */
+};
+
+/* An input without data stands for the next slot of the module's KV cache. */
+static bool is_kv_input(const struct placing *placing, int index)
+{
+    const struct c7x_client_tensor *tensor = &placing->inputs[index];
+    return placing->is_kv_resident && tensor->data == NULL && tensor->data_size != 0;
+}
+
 /* The offset of data that already lies in the input buffer, or SIZE_MAX. */
 static size_t offset_in_input(const struct c7x_io *io, const struct c7x_client_tensor *tensor)
 {
@@ -18,14 +37,15 @@ static size_t offset_in_input(const struct c7x_io *io, const struct c7x_client_t
     return data - start;
 }
 
-static enum c7x_status check_input(struct c7x_io *io, const struct c7x_client_tensor *tensor,
-                                   int index)
+static enum c7x_status check_input(const struct placing *placing, int index)
 {
+    const struct c7x_io *io = placing->io;
+    const struct c7x_client_tensor *tensor = &placing->inputs[index];
     if (tensor->ndim < 0 || tensor->ndim > C7X_CLIENT_RANK_MAX)
         return c7x_error_set(c7x_client_thread_error(), C7X_TENSOR, C7X_CLIENT_STATION,
                              "input %d: rank %d is not 0 to %d", index, tensor->ndim,
                              C7X_CLIENT_RANK_MAX);
-    if (tensor->data == NULL && tensor->data_size != 0)
+    if (tensor->data == NULL && tensor->data_size != 0 && !is_kv_input(placing, index))
         return c7x_error_set(c7x_client_thread_error(), C7X_TENSOR, C7X_CLIENT_STATION,
                              "input %d: no data for %zu bytes", index, tensor->data_size);
     size_t offset = offset_in_input(io, tensor);
@@ -43,22 +63,23 @@ static uint64_t copies_start(const struct c7x_io *io)
 }
 
 /* Checks the inputs and finds how large the input buffer must be for those that are copied. */
-static enum c7x_status measure_inputs(struct c7x_io *io, const struct c7x_client_tensor *inputs,
-                                      int count, uint64_t *out_needed)
+static enum c7x_status measure_inputs(const struct placing *placing, uint64_t *out_needed)
 {
-    uint64_t descriptors = c7x_round_up((uint64_t)count * sizeof(struct c7x_tensor_desc), 64);
+    struct c7x_io *io = placing->io;
+    uint64_t descriptors =
+        c7x_round_up((uint64_t)placing->count * sizeof(struct c7x_tensor_desc), 64);
     if (io->data_offset < descriptors)
         io->data_offset = (size_t)descriptors;
     uint64_t end = copies_start(io);
-    for (int i = 0; i < count; i++) {
-        C7X_RETURN_IF_ERROR(check_input(io, &inputs[i], i));
-        if (offset_in_input(io, &inputs[i]) != SIZE_MAX)
+    for (int i = 0; i < placing->count; i++) {
+        C7X_RETURN_IF_ERROR(check_input(placing, i));
+        if (is_kv_input(placing, i) || offset_in_input(io, &placing->inputs[i]) != SIZE_MAX)
             continue;
         if (io->own_input != NULL)
             return c7x_error_set(c7x_client_thread_error(), C7X_TENSOR, C7X_CLIENT_STATION,
                                  "input %d does not lie in buffer %s", i, io->own_input->name);
         if (!c7x_align_size(end, C7X_CLIENT_TENSOR_ALIGNMENT, &end) ||
-            !c7x_add_size(end, inputs[i].data_size, &end))
+            !c7x_add_size(end, placing->inputs[i].data_size, &end))
             return c7x_error_set(c7x_client_thread_error(), C7X_SIZE, C7X_CLIENT_STATION,
                                  "the inputs are too large");
     }
@@ -66,42 +87,63 @@ static enum c7x_status measure_inputs(struct c7x_io *io, const struct c7x_client
     return C7X_OK;
 }
 
-/* Inputs that lie in the buffer already must not be overwritten by those that are copied into it.
+/* The first place from `offset` on where `size` bytes overwrite no input that lies there already.
  */
-static uint64_t skip_placed(const struct c7x_io *io, const struct c7x_client_tensor *inputs,
-                            int count, uint64_t offset, uint64_t size)
+static uint64_t skip_placed(const struct placing *placing, uint64_t offset, uint64_t size)
 {
-    for (int i = 0; i < count; i++) {
-        size_t placed = offset_in_input(io, &inputs[i]);
-        if (placed == SIZE_MAX || placed >= offset + size || placed + inputs[i].data_size <= offset)
+    for (int i = 0; i < placing->count; i++) {
+        size_t placed = offset_in_input(placing->io, &placing->inputs[i]);
+        uint64_t placed_size = placing->inputs[i].data_size;
+        if (placed == SIZE_MAX || placed >= offset + size || placed + placed_size <= offset)
             continue;
-        offset = c7x_round_up(placed + inputs[i].data_size, C7X_CLIENT_TENSOR_ALIGNMENT);
+        offset = c7x_round_up(placed + placed_size, C7X_CLIENT_TENSOR_ALIGNMENT);
         i = -1;
     }
     return offset;
 }
 
-static enum c7x_status place_input(struct c7x_io *io, const struct c7x_client_tensor *inputs,
-                                   int count, int index, uint64_t *inout_end,
+/* Copies an input behind those that have been. */
+static enum c7x_status copy_input(struct placing *placing, int index, uint64_t *out_offset)
+{
+    const struct c7x_client_tensor *tensor = &placing->inputs[index];
+    const struct c7x_buffer *buffer = &placing->io->input;
+    uint64_t start = c7x_round_up(placing->end, C7X_CLIENT_TENSOR_ALIGNMENT);
+    uint64_t offset = skip_placed(placing, start, tensor->data_size);
+    if (!c7x_range_inside(offset, tensor->data_size, 0, buffer->size))
+        return c7x_error_set(c7x_client_thread_error(), C7X_SIZE, C7X_CLIENT_STATION,
+                             "input %d: %zu bytes do not fit the input buffer of %zu beside what "
+                             "is in it",
+                             index, tensor->data_size, buffer->size);
+    if (tensor->data_size != 0)
+        memcpy((uint8_t *)buffer->pointer + offset, tensor->data, tensor->data_size);
+    placing->end = offset + tensor->data_size;
+    *out_offset = offset;
+    return C7X_OK;
+}
+
+/* Where the DSP finds the input: in a KV slot, where the caller has put it, or where it is copied.
+ */
+static enum c7x_status find_address(struct placing *placing, int index, uint64_t *out_address)
+{
+    const struct c7x_client_tensor *tensor = &placing->inputs[index];
+    uint64_t offset = offset_in_input(placing->io, tensor);
+    if (is_kv_input(placing, index))
+        return c7x_client_kv_slot(placing->client, placing->handle, placing->kv_index++,
+                                  tensor->data_size, out_address);
+    if (offset == SIZE_MAX)
+        C7X_RETURN_IF_ERROR(copy_input(placing, index, &offset));
+    *out_address = placing->io->input.dsp_address + offset;
+    return C7X_OK;
+}
+
+static enum c7x_status place_input(struct placing *placing, int index,
                                    struct c7x_wire_tensor *out_wire)
 {
-    const struct c7x_client_tensor *tensor = &inputs[index];
-    uint64_t offset = offset_in_input(io, tensor);
-    if (offset == SIZE_MAX) {
-        offset =
-            skip_placed(io, inputs, count, c7x_round_up(*inout_end, C7X_CLIENT_TENSOR_ALIGNMENT),
-                        tensor->data_size);
-        if (!c7x_range_inside(offset, tensor->data_size, 0, io->input.size))
-            return c7x_error_set(
-                c7x_client_thread_error(), C7X_SIZE, C7X_CLIENT_STATION,
-                "input %d: %zu bytes do not fit the input buffer of %zu beside what is in it",
-                index, tensor->data_size, io->input.size);
-        if (tensor->data_size != 0)
-            memcpy((uint8_t *)io->input.pointer + offset, tensor->data, tensor->data_size);
-        *inout_end = offset + tensor->data_size;
-    }
+    const struct c7x_client_tensor *tensor = &placing->inputs[index];
+    uint64_t address;
+    C7X_RETURN_IF_ERROR(find_address(placing, index, &address));
     *out_wire = (struct c7x_wire_tensor){
-        .data_addr = io->input.dsp_address + offset,
+        .data_addr = address,
         .data_size = tensor->data_size,
         .ndim = tensor->ndim,
         .dtype_code = tensor->dtype_code,
@@ -113,45 +155,43 @@ static enum c7x_status place_input(struct c7x_io *io, const struct c7x_client_te
 
 /* Room for the descriptors: in front of the input buffer, unless the caller has placed inputs
  * there. */
-static enum c7x_status place_descriptors(struct c7x_io *io, const struct c7x_client_tensor *inputs,
-                                         int count, uint64_t *out_offset, uint64_t *inout_end)
+static enum c7x_status place_descriptors(struct placing *placing, uint64_t *out_offset)
 {
-    uint64_t size = (uint64_t)count * sizeof(struct c7x_tensor_desc);
-    uint64_t offset = skip_placed(io, inputs, count, 0, size);
-    if (!c7x_range_inside(offset, size, 0, io->input.size))
+    uint64_t size = (uint64_t)placing->count * sizeof(struct c7x_tensor_desc);
+    uint64_t offset = skip_placed(placing, 0, size);
+    if (!c7x_range_inside(offset, size, 0, placing->io->input.size))
         return c7x_error_set(c7x_client_thread_error(), C7X_SIZE, C7X_CLIENT_STATION,
                              "%d descriptors do not fit the input buffer of %zu bytes beside what "
                              "is in it",
-                             count, io->input.size);
+                             placing->count, placing->io->input.size);
     *out_offset = offset;
-    if (*inout_end < offset + size)
-        *inout_end = offset + size;
+    if (placing->end < offset + size)
+        placing->end = offset + size;
     return C7X_OK;
 }
 
 /* Fills in the request's inputs: inline when they fit a frame, else as an array in the input
- * buffer. */
-static enum c7x_status place_inputs(struct c7x_io *io, const struct c7x_client_tensor *inputs,
-                                    int count, struct c7x_request *request)
+ * buffer. 3.0 firmware takes fewer than five inline. */
+static enum c7x_status place_inputs(struct placing *placing, struct c7x_request *request)
 {
+    const struct c7x_io *io = placing->io;
     struct c7x_wire_infer *infer = &request->body.infer;
-    uint64_t end = copies_start(io);
     uint64_t array = 0;
-    bool is_large =
-        (unsigned)count >= C7X_WIRE_INLINE_INPUTS_MAX; /* 3.0 firmware takes fewer than five */
+    bool is_large = (unsigned)placing->count >= C7X_WIRE_INLINE_INPUTS_MAX;
+    placing->end = copies_start(io);
     request->type = is_large ? C7X_MSG_INFER_LARGE : C7X_MSG_INFER;
     if (is_large)
-        C7X_RETURN_IF_ERROR(place_descriptors(io, inputs, count, &array, &end));
-    for (int i = 0; i < count; i++) {
+        C7X_RETURN_IF_ERROR(place_descriptors(placing, &array));
+    for (int i = 0; i < placing->count; i++) {
         struct c7x_wire_tensor wire;
-        C7X_RETURN_IF_ERROR(place_input(io, inputs, count, i, &end, &wire));
+        C7X_RETURN_IF_ERROR(place_input(placing, i, &wire));
         if (is_large)
             c7x_wire_encode_tensor(&wire, (uint8_t *)io->input.pointer + array +
                                               (size_t)i * sizeof(struct c7x_tensor_desc));
         else
             infer->inputs[i] = wire;
     }
-    infer->num_inputs = (uint32_t)count;
+    infer->num_inputs = (uint32_t)placing->count;
     infer->descs_addr = is_large ? io->input.dsp_address + array : 0;
     infer->input_dsp_addr = io->input.dsp_address;
     infer->input_size = io->input.size;
@@ -224,9 +264,17 @@ enum c7x_status c7x_client_prepare(struct c7x_client *client, struct c7x_io *io,
     if (!client->has_session && (request->body.infer.flags & C7X_WIRE_INFER_PRIORITY_MASK) != 0)
         return c7x_error_set(c7x_client_thread_error(), C7X_UNSUPPORTED, C7X_CLIENT_STATION,
                              "firmware of wire version 3.0 has no priorities");
-    C7X_RETURN_IF_ERROR(measure_inputs(io, inputs, input_count, &needed));
+    struct placing placing = {
+        .client = client,
+        .io = io,
+        .inputs = inputs,
+        .count = input_count,
+        .handle = request->body.infer.module_handle,
+        .is_kv_resident = (request->body.infer.flags & C7X_WIRE_INFER_KV_RESIDENT) != 0,
+    };
+    C7X_RETURN_IF_ERROR(measure_inputs(&placing, &needed));
     C7X_RETURN_IF_ERROR(c7x_client_grow_input(client, io, needed, deadline_ns));
-    return place_inputs(io, inputs, input_count, request);
+    return place_inputs(&placing, request);
 }
 
 uint32_t c7x_client_with_priority(const struct c7x_client *client, uint32_t flags)

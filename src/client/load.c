@@ -204,6 +204,8 @@ static enum c7x_status unload(struct c7x_client *client, uint32_t type, uint32_t
     request.body.handle = handle;
     C7X_RETURN_IF_ERROR(
         c7x_client_exchange(client, &request, c7x_client_deadline_ns(client), &response));
+    if (type == C7X_MSG_DYN_UNLOAD)
+        c7x_client_kv_drop(client, handle);
     drop_staged(client, handle, type == C7X_MSG_MODEL_UNLOAD);
     return C7X_OK;
 }
