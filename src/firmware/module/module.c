@@ -70,14 +70,14 @@ static uint32_t generation_of(uint32_t handle)
     return (handle - 1) / C7X_MODULE_COUNT_MAX;
 }
 
-/* Slots are taken in turn, so that a handle is not used again soon. */
-static bool take_slot(struct c7x_module_table *table, uint32_t *out_handle)
+/* Slots are taken in turn, so that a handle is not used again soon. A load that fails takes none.
+ */
+static bool find_slot(const struct c7x_module_table *table, uint32_t *out_handle)
 {
     for (uint32_t i = 0; i < C7X_MODULE_COUNT_MAX; i++) {
         uint32_t index = (table->next_index + i) % C7X_MODULE_COUNT_MAX;
         if (table->slots[index] != NULL)
             continue;
-        table->next_index = index + 1;
         *out_handle = table->generations[index] * C7X_MODULE_COUNT_MAX + index + 1;
         return true;
     }
@@ -201,7 +201,7 @@ static enum c7x_status begin_load(struct c7x_module_table *table,
                                   struct c7x_module **out_module, struct c7x_error *error)
 {
     uint32_t handle;
-    if (!take_slot(table, &handle))
+    if (!find_slot(table, &handle))
         return c7x_error_set(error, C7X_BUSY, "module", "%u modules are loaded already",
                              C7X_MODULE_COUNT_MAX);
     *out_module = create_module(table, load, handle);
@@ -230,6 +230,7 @@ enum c7x_status c7x_module_load(struct c7x_module_table *table, const struct c7x
     }
     c7x_os_mutex_lock(&table->lock);
     table->slots[index_of(module->handle)] = module;
+    table->next_index = index_of(module->handle) + 1;
     c7x_os_mutex_unlock(&table->lock);
     (void)atomic_fetch_add(&table->count, 1);
     *out_handle = module->handle;

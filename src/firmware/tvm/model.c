@@ -50,13 +50,12 @@ static enum c7x_status refuse_id(uint32_t id, struct c7x_error *error)
     return c7x_error_set(error, C7X_HANDLE, "tvm", "no model with id %u", (unsigned)id);
 }
 
-/* Slots are taken in turn, so that an id is not used again soon. */
-static struct model *free_slot(uint32_t *out_index)
+/* Slots are taken in turn, so that an id is not used again soon. A load that fails takes none. */
+static struct model *find_slot(uint32_t *out_index)
 {
     for (uint32_t i = 0; i < C7X_TVM_MODEL_COUNT_MAX; i++) {
         uint32_t index = (next_index + i) % C7X_TVM_MODEL_COUNT_MAX;
         if (!models[index].used) {
-            next_index = index + 1;
             *out_index = index;
             return &models[index];
         }
@@ -131,7 +130,7 @@ enum c7x_status c7x_tvm_model_load(const struct c7x_tvm_model_load *load, uint32
                                    uint32_t *out_constant_count, struct c7x_error *error)
 {
     uint32_t index = 0;
-    struct model *model = free_slot(&index);
+    struct model *model = find_slot(&index);
     if (model == NULL) {
         if (load->release_bytes != NULL)
             load->release_bytes(load->release_context, load->address);
@@ -144,6 +143,7 @@ enum c7x_status c7x_tvm_model_load(const struct c7x_tvm_model_load *load, uint32
     model->release_bytes = load->release_bytes;
     model->release_context = load->release_context;
     C7X_RETURN_IF_ERROR(load_into(model, load, error));
+    next_index = index + 1;
     *out_id = id_of(index);
     *out_constant_count = model->constants.count;
     return C7X_OK;
