@@ -103,20 +103,20 @@ static enum c7x_status read_u64(const uint8_t *payload, uint64_t size, uint64_t 
     return C7X_OK;
 }
 
-static enum c7x_status read_input(const uint8_t *payload, uint64_t size,
-                                  struct c7x_manifest_io *out, struct c7x_error *error)
+static enum c7x_status read_tensor(const uint8_t *payload, uint64_t size,
+                                   struct c7x_manifest_io *out, struct c7x_error *error)
 {
     struct c7x_manifest_tensor head;
     uint64_t name_at;
     uint64_t name_size;
     if (size < sizeof(head))
-        return refuse(error, "an input record is too short");
+        return refuse(error, "the record of an input or output is too short");
     memcpy(&head, payload, sizeof(head));
     if (head.ndim > C7X_MANIFEST_RANK_MAX)
-        return refuse(error, "an input has more than 8 dimensions");
+        return refuse(error, "an input or output has more than 8 dimensions");
     name_at = sizeof(head) + head.ndim * sizeof(int64_t);
     if (name_at > size)
-        return refuse(error, "the shape of an input passes the end of its record");
+        return refuse(error, "the shape of an input or output passes the end of its record");
     memset(out, 0, sizeof(*out));
     out->dtype_code = head.dtype_code;
     out->dtype_bits = head.dtype_bits;
@@ -149,8 +149,13 @@ static enum c7x_status read_record(const struct c7x_manifest_record *record, con
     case C7X_MANIFEST_INPUT:
         if (manifest->input_count == C7X_INFER_INPUTS_MAX)
             return refuse(error, "more than 128 inputs");
-        return read_input(payload, record->payload_bytes,
-                          &manifest->inputs[manifest->input_count++], error);
+        return read_tensor(payload, record->payload_bytes,
+                           &manifest->inputs[manifest->input_count++], error);
+    case C7X_MANIFEST_OUTPUT:
+        if (manifest->output_count == C7X_INFER_OUTPUTS_MAX)
+            return refuse(error, "more than 128 outputs");
+        return read_tensor(payload, record->payload_bytes,
+                           &manifest->outputs[manifest->output_count++], error);
     case C7X_MANIFEST_MODEL:
         read_model(payload, record->payload_bytes, manifest);
         return C7X_OK;
@@ -195,12 +200,16 @@ static enum c7x_status read_header(const uint8_t *bytes, uint64_t size,
     return C7X_OK;
 }
 
+static uint32_t at_most(uint32_t value, uint32_t limit)
+{
+    return value < limit ? value : limit;
+}
+
 enum c7x_status c7x_manifest_read(const struct c7x_symbol_source *symbols, struct c7x_heap *heap,
                                   uint32_t owner, struct c7x_manifest *out, struct c7x_error *error)
 {
     struct c7x_manifest manifest = {.present = true};
     struct c7x_manifest_header header;
-    size_t input_bytes = C7X_INFER_INPUTS_MAX * sizeof(*manifest.inputs);
     uint64_t size;
     enum c7x_status status;
     const uint8_t *bytes =
@@ -210,9 +219,13 @@ enum c7x_status c7x_manifest_read(const struct c7x_symbol_source *symbols, struc
         return C7X_OK;
     }
     C7X_RETURN_IF_ERROR(read_header(bytes, size, &header, error));
-    manifest.inputs = c7x_heap_alloc(heap, owner, input_bytes, 0);
+    uint32_t inputs_max = at_most(header.record_count, C7X_INFER_INPUTS_MAX);
+    uint32_t outputs_max = at_most(header.record_count, C7X_INFER_OUTPUTS_MAX);
+    size_t io_bytes = (inputs_max + outputs_max) * sizeof(*manifest.inputs);
+    manifest.inputs = c7x_heap_alloc(heap, owner, io_bytes, 0);
     if (manifest.inputs == NULL)
-        return c7x_error_set_oom(error, "tvm", c7x_heap_oom(heap, input_bytes), "manifest");
+        return c7x_error_set_oom(error, "tvm", c7x_heap_oom(heap, io_bytes), "manifest");
+    manifest.outputs = manifest.inputs + inputs_max;
     status = read_records(bytes, header.total_bytes, &header, &manifest, error);
     if (status != C7X_OK) {
         c7x_heap_free(heap, manifest.inputs);

@@ -23,7 +23,9 @@ struct c7x_manifest {
     uint64_t l2_bytes;
     uint64_t fast_bytes;
     uint32_t input_count;
-    struct c7x_manifest_io *inputs;      /* a block of the heap */
+    uint32_t output_count;
+    struct c7x_manifest_io *inputs; /* a block of the heap, with the outputs behind it */
+    struct c7x_manifest_io *outputs;
     char model[C7X_MANIFEST_NAME_BYTES]; /* its name, cut if longer */
 };
 

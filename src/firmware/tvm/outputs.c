@@ -86,6 +86,37 @@ static enum c7x_status collect(const TVMFFIAny *output, struct list *list, struc
     return C7X_OK;
 }
 
+/* False: the shape is not fixed. */
+static bool declared_bytes(const struct c7x_manifest_io *declared, uint64_t *out_bytes)
+{
+    return c7x_tvm_tensor_bytes(declared->shape, declared->ndim, declared->dtype_bits, 1,
+                                out_bytes);
+}
+
+enum c7x_status c7x_tvm_check_outputs(const struct c7x_manifest *manifest, const TVMFFIAny *output,
+                                      struct c7x_error *error)
+{
+    struct list list;
+    struct c7x_tensor tensor;
+    uint64_t bytes;
+    if (!manifest->present)
+        return C7X_OK;
+    C7X_RETURN_IF_ERROR(collect(output, &list, error));
+    if (list.count != manifest->output_count)
+        return c7x_error_set(error, C7X_TENSOR, "tvm",
+                             "the module declares %" PRIu32 " outputs and returned %" PRIu32,
+                             manifest->output_count, list.count);
+    for (uint32_t i = 0; i < list.count; i++) {
+        C7X_RETURN_IF_ERROR(describe(list.tensors[i], list.indexes[i], &tensor, error));
+        if (declared_bytes(&manifest->outputs[i], &bytes) && bytes != tensor.data_size)
+            return c7x_error_set(error, C7X_TENSOR, "tvm",
+                                 "output %" PRIu32 " \"%s\": %" PRIu64
+                                 " bytes are declared, %" PRIu64 " were returned",
+                                 i, manifest->outputs[i].name, bytes, tensor.data_size);
+    }
+    return C7X_OK;
+}
+
 /* Offsets of the outputs that go to the window, and the bytes that they need with the descriptors,
  * if those stand there too. */
 static enum c7x_status measure(const struct list *list, uint32_t count,

@@ -5,6 +5,15 @@
 
 #include "c7x_module.h"
 #include "firmware/module/kind.h"
+#include "firmware/tvm/manifest.h"
+
+/*
+ * Compares what an entry returned with what the manifest declares: how many outputs, and the bytes
+ * of each whose shape is fixed. C7X_TENSOR: a client would take what is missing for a result.
+ * Without a manifest everything passes.
+ */
+enum c7x_status c7x_tvm_check_outputs(const struct c7x_manifest *manifest, const TVMFFIAny *output,
+                                      struct c7x_error *error) C7X_NODISCARD;
 
 /*
  * `output` is one tensor or an array of tensors (other elements are skipped); anything else means

@@ -252,6 +252,7 @@ static enum c7x_status run(struct instance *instance, const struct c7x_infer *in
         if (result->return_value != 0)
             return refuse_call(instance, result->return_value, error);
     }
+    C7X_RETURN_IF_ERROR(c7x_tvm_check_outputs(&instance->manifest, &output, error));
     C7X_RETURN_IF_ERROR(c7x_tvm_place_outputs(&output, infer, result, error));
     c7x_trace(C7X_STATION_RESULT);
     return C7X_OK;
