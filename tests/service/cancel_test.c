@@ -223,6 +223,37 @@ static void U02_a_full_queue_is_busy_at_once_and_says_who_fills_it(void **state)
     c7x_steps_close(&third);
 }
 
+/* Whether an inference runs, waits or has ended when its cancel comes is chance; the answers always
+ * agree, and each comes once. */
+static void answers_and_cancels_agree_in_any_order(void **state)
+{
+    struct fixture *fixture = *state;
+    struct c7x_host_link *link = fixture->first.link;
+    struct c7x_request cancel = {.type = C7X_MSG_CANCEL};
+    for (uint32_t seq = 0; seq < 2000; seq += 2) {
+        struct c7x_test_reply replies[2];
+        c7x_steps_send_spin(&fixture->first, 0, seq);
+        for (uint32_t i = 0; i < seq / 2 % 5; i++)
+            c7x_test_ping(fixture->second.link);
+        cancel.body.cancelled_seq = seq;
+        c7x_steps_send(link, &cancel, seq + 1);
+        c7x_test_receive(link, &replies[0]);
+        c7x_test_receive(link, &replies[1]);
+        bool cancel_is_last = replies[1].seq == seq + 1;
+        const struct c7x_test_reply *infer = &replies[cancel_is_last ? 0 : 1];
+        const struct c7x_test_reply *cancelled = &replies[cancel_is_last ? 1 : 0];
+        assert_int_equal(infer->seq, seq);
+        assert_int_equal(cancelled->seq, seq + 1);
+        uint32_t outcome = cancelled->bytes[16];
+        if (infer->status == C7X_CANCELLED)
+            assert_true(cancel_is_last && outcome == C7X_WIRE_CANCEL_REMOVED);
+        else if (cancel_is_last)
+            assert_int_equal(cancelled->status, C7X_HANDLE);
+        else
+            assert_int_equal(outcome, C7X_WIRE_CANCEL_RUNNING);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 int main(void)
@@ -236,6 +267,7 @@ int main(void)
         TEST(U40_a_closed_session_drops_what_waits_and_answers_what_runs),
         TEST(a_session_that_is_replaced_gets_no_answer_any_more),
         TEST(a_client_that_goes_takes_along_what_waits),
+        TEST(answers_and_cancels_agree_in_any_order),
         TEST(U31_one_session_cannot_fill_the_queue),
         TEST(U02_a_full_queue_is_busy_at_once_and_says_who_fills_it),
     };

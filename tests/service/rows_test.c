@@ -721,6 +721,26 @@ static void a_client_of_3_0_waits_until_nobody_is_there(void **state)
     other->ops->close(other);
 }
 
+/* The one before may still be ending when the next one's first request comes. */
+static void U04_one_client_of_3_0_after_another(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        uint32_t handle = load_module("add_one");
+        struct c7x_request request = infer_of(C7X_MSG_INFER, handle, 1);
+        ask(&request, 0x1021, 148, C7X_OK);
+        link->ops->close(link);
+        link = c7x_test_loopback_connect(device);
+        struct c7x_request unload = {.type = C7X_MSG_DYN_UNLOAD, .body.handle = handle};
+        ask(&unload, 0x1012, 16, C7X_HANDLE);
+        staging = c7x_test_attach(link, 1 << 20);
+        assert_true(staging.dsp_address == C7X_WIRE_STAGING_ADDR);
+        input = c7x_test_attach(link, WINDOW_BYTES);
+        output = c7x_test_attach(link, WINDOW_BYTES);
+    }
+    assert_int_equal(c7x_test_loopback_module_count(device), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 int main(void)
@@ -753,6 +773,7 @@ int main(void)
         TEST(printf_buffers),
         TEST(outcomes_of_inferences_are_counted),
         TEST(a_client_of_3_0_has_the_device_to_itself),
+        TEST(U04_one_client_of_3_0_after_another),
         TEST(a_client_of_3_0_waits_until_nobody_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -167,6 +167,48 @@ static void addresses_map_only_within_one_window(void **state)
     assert_int_equal(c7x_memory_address(&memory, &memory), 0);
 }
 
+/* Walked in pieces of 7: every block once, by address, and the sums are the heap's own. */
+static void a_walk_shows_every_block(void **state)
+{
+    struct c7x_heap *heap = new_heap(state);
+    struct c7x_heap_statistics now;
+    struct c7x_heap_block blocks[7];
+    void *kept[40];
+    uint32_t owner = c7x_heap_owner_new(heap);
+    for (size_t i = 0; i < 40; i++)
+        kept[i] = c7x_heap_alloc(heap, i % 4 == 0 ? owner : C7X_HEAP_SERVICE, 100 * i, 0);
+    for (size_t i = 1; i < 40; i += 2)
+        c7x_heap_free(heap, kept[i]);
+    c7x_heap_get_statistics(heap, &now);
+    const uint8_t *end = NULL;
+    uint64_t free_bytes = 0;
+    uint64_t owned_bytes = 0;
+    uint32_t used = 0;
+    uint32_t total = 1;
+    for (uint32_t first = 0; first < total;) {
+        uint32_t count = c7x_heap_walk(heap, first, blocks, 7, &total);
+        assert_int_equal(count, total - first < 7 ? total - first : 7);
+        for (uint32_t i = 0; i < count; i++) {
+            assert_true((const uint8_t *)blocks[i].payload >= end);
+            end = (const uint8_t *)blocks[i].payload + blocks[i].size;
+            used += blocks[i].is_used;
+            free_bytes += blocks[i].is_used ? 0 : blocks[i].size;
+            owned_bytes += blocks[i].is_used && blocks[i].owner == owner ? blocks[i].size : 0;
+        }
+        first += count;
+    }
+    assert_int_equal(used, now.block_count);
+    assert_int_equal(free_bytes, now.free);
+    assert_int_equal(owned_bytes, c7x_heap_owner_bytes(heap, owner));
+    assert_int_equal(c7x_heap_walk(heap, total, blocks, 7, &total), 0);
+    assert_string_equal(c7x_heap_name(heap), "test");
+    (void)c7x_heap_free_owner(heap, owner);
+    assert_int_equal(c7x_heap_owner_bytes(heap, owner), 0);
+    (void)c7x_heap_free_owner(heap, C7X_HEAP_SERVICE);
+    assert_whole(heap);
+    c7x_heap_destroy(heap);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +216,7 @@ int main(void)
         cmocka_unit_test_teardown(freed_neighbours_merge_in_any_order, teardown),
         cmocka_unit_test_teardown(an_owner_loses_its_blocks_and_no_others, teardown),
         cmocka_unit_test_teardown(what_does_not_fit_is_refused_with_numbers, teardown),
+        cmocka_unit_test_teardown(a_walk_shows_every_block, teardown),
         cmocka_unit_test_teardown(a_pointer_that_is_no_block_is_left_alone, teardown),
         cmocka_unit_test_teardown(random_traffic_keeps_contents_apart, teardown),
         cmocka_unit_test(addresses_map_only_within_one_window),
