@@ -118,6 +118,7 @@ def main():
         suites = [("cli", [sys.executable, "tests/cli/run.py", "--build", str(build)], 600),
                   ("board suite on the emulator",
                    ["sh", "tests/board/test_dynmod.sh", "--module", str(build / "tests/modules/dynmod.out")], 120),
+                  ("C7x relocations", [str(build / "tests/reloc_vectors"), "tests/loader/c7x-reloc-vectors.csv"], 60),
                   ("layers", [sys.executable, "tools/check_layers.py"], 60)]
         if options.quick:
             suites.append(("models (two smallest)",

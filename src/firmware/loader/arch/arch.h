@@ -48,5 +48,6 @@ const char *c7x_arch_machine_name(uint16_t machine, char *text, size_t text_size
 
 extern const struct c7x_arch c7x_arch_x86_64;
 extern const struct c7x_arch c7x_arch_aarch64;
+extern const struct c7x_arch c7x_arch_c7x;
 
 #endif
