@@ -33,6 +33,13 @@ static int stop(void **state)
     return 0;
 }
 
+static uint32_t session_count(void)
+{
+    struct c7x_response page;
+    assert_int_equal(c7x_steps_list(client.link, C7X_WIRE_LIST_SESSIONS, 0, &page), C7X_OK);
+    return page.body.list.total;
+}
+
 static void sessions_with_what_they_hold(void **state)
 {
     (void)state;
@@ -56,9 +63,7 @@ static void sessions_with_what_they_hold(void **state)
     c7x_steps_close(&other);
     assert_int_equal(c7x_steps_take(client.link, C7X_MSG_INFER, 1, &response), C7X_OK);
     assert_int_equal(c7x_steps_take(client.link, C7X_MSG_INFER, 2, &response), C7X_OK);
-    C7X_TEST_WAIT_UNTIL(c7x_steps_list_all(client.link, C7X_WIRE_LIST_SESSIONS, sizeof sessions[0],
-                                           sessions, 3) == 1,
-                        30000);
+    C7X_TEST_WAIT_UNTIL(session_count() == 1, 30000);
 }
 
 static void the_target_and_what_it_runs(void **state)
