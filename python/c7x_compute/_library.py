@@ -17,13 +17,15 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 RANK_MAX = 6
 OUTPUTS_MAX = 128
-INVALID, TIMEOUT, SIZE, TENSOR = -2, -5, -7, -14
-RESET, PROTOCOL = -105, -107
+TIMEOUT, TENSOR, SYMBOL, RESET, PROTOCOL, HOST_NOMEM = -5, -14, -10, -105, -107, -108
+KV_RESIDENT = 0x00010000
 
 # Taken over word for word from the header, which a test compares.
 DECLARATIONS = """
 struct c7x_client;
+struct c7x_inference;
 struct c7x_module_declaration;
+struct c7x_shared;
 
 struct c7x_client_tensor {
     void *data;
@@ -48,6 +50,21 @@ struct c7x_client_options {
     void *print_context;
 };
 
+typedef void (*c7x_inference_done_fn)(void *context, struct c7x_inference *inference);
+
+struct c7x_infer_options {
+    size_t struct_size;
+    uint32_t handle;
+    uint32_t model_id;
+    uint32_t flags;
+    int64_t deadline_ms;
+    uint64_t output_bytes;
+    c7x_inference_done_fn done;
+    void *context;
+    struct c7x_shared *input;
+    struct c7x_shared *output;
+};
+
 struct c7x_module_tensor {
     size_t struct_size;
     const char *name;
@@ -63,13 +80,24 @@ void c7x_client_close(struct c7x_client *client);
 const char *c7x_client_last_error(const struct c7x_client *client);
 const char *c7x_client_last_station(const struct c7x_client *client);
 int c7x_client_dyn_load(struct c7x_client *client, const char *path, uint32_t *out_handle);
-int c7x_client_infer(struct c7x_client *client, uint32_t handle, uint32_t model_id,
-                     const struct c7x_client_tensor *inputs, int input_count,
-                     struct c7x_client_tensor *outputs, int *inout_output_count,
-                     uint64_t *out_cycles);
-void *c7x_client_get_input_buffer(struct c7x_client *client, size_t *out_size);
+int c7x_client_kv_bind(struct c7x_client *client, uint32_t handle, uint32_t slot_count,
+                       uint64_t slot_bytes);
+int c7x_client_infer_flags(struct c7x_client *client, uint32_t handle, uint32_t model_id,
+                           const struct c7x_client_tensor *inputs, int input_count,
+                           struct c7x_client_tensor *outputs, int *inout_output_count,
+                           uint64_t *out_cycles, uint32_t flags);
+void c7x_infer_options_init(struct c7x_client *client, struct c7x_infer_options *options);
+int c7x_client_infer_async(struct c7x_client *client, const struct c7x_infer_options *options,
+                           const struct c7x_client_tensor *inputs, int input_count,
+                           struct c7x_inference **out_inference);
+int c7x_inference_result(struct c7x_inference *inference, struct c7x_client_tensor *outputs,
+                         int *inout_output_count, uint64_t *out_cycles);
+void c7x_inference_free(struct c7x_inference *inference);
+int c7x_client_event_fd(struct c7x_client *client);
+struct c7x_inference *c7x_client_next_completed(struct c7x_client *client);
+int c7x_client_create_input(struct c7x_client *client, const int64_t *shape, int ndim,
+                            int dtype_code, int dtype_bits, struct c7x_client_tensor *out_tensor);
 void *c7x_client_get_output_buffer(struct c7x_client *client, size_t *out_size);
-size_t c7x_client_get_input_data_offset(struct c7x_client *client);
 size_t c7x_client_input_capacity(struct c7x_client *client);
 int c7x_client_reserve_io(struct c7x_client *client, uint64_t input_bytes, uint64_t output_bytes);
 int c7x_client_get_io_meta(struct c7x_client *client, uint64_t *out_input_bytes,

@@ -1,20 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One open device with one loaded module. Not thread-safe: the virtual machine holds its lock around each call."""
+"""One open device with one loaded module. Any thread may call it while it holds it (Session.hold)."""
 
 from __future__ import annotations
 
 import math
 import os
-from typing import Optional
+import threading
+from typing import Optional, Union
 
 import numpy as np
 
-from c7x_compute._library import OUTPUTS_MAX, PROTOCOL, RANK_MAX, SIZE, TENSOR, TIMEOUT, Library, ffi
+from c7x_compute._flights import Flights
+from c7x_compute._library import KV_RESIDENT, OUTPUTS_MAX, PROTOCOL, RANK_MAX, TENSOR, TIMEOUT, Library, ffi
 from c7x_compute.dtypes import from_dtype, to_dtype
+from c7x_compute.errors import C7xError
+from c7x_compute.inspect import TensorSpec
 
 _ALIGNMENT = 128
 # Input memory for modules that declare no sizes; pages that are not touched cost nothing.
 _UNDECLARED_INPUT_BYTES = 16 << 20
+
+# An input: data, or the description of a KV slot.
+Input = Union[np.ndarray, TensorSpec]
 
 
 class _Shared:
@@ -23,37 +30,28 @@ class _Shared:
     def __init__(self, session: Session, address: int, size: int) -> None:
         self.__array_interface__ = {"version": 3, "data": (address, False), "shape": (size,), "typestr": "|u1"}
         self._session = session
-        self.generation = session.generation
-        self._registry = session.views
-        self._registry.add(id(self))
-
-    def is_lost(self) -> bool:
-        """Whether the memory is not there any more."""
-        return self.generation != self._session.generation
+        session.holders.add(id(self))
 
     def __del__(self) -> None:
-        self._registry.discard(id(self))
-        self._session.close_if_unused()
+        self._session.release(id(self))
 
 
 class Session:
     """Opens the device and loads the module; raises C7xError.
 
-    Memory that was handed out as arrays stays mapped: retire() closes at once if there are none of them, else when the
-    last one is collected.
+    Memory that was handed out as arrays stays mapped, and runs that are under way go on: retire() closes at once if
+    there are none of them, else with the last one.
     """
 
     def __init__(self, library: Library, module_path: str, device: Optional[str], deadline: Optional[float],
                  name: Optional[str]) -> None:
         self.library = library
         self.process = os.getpid()
-        self.cycles = 0
-        self.views: set[int] = set()  # ids of the living _Shared; add and discard are atomic
-        self.generation = 0  # of the shared buffers: views of an older one have lost their memory
+        self.holders: set = set()  # ids of arrays, tokens of runs; its add and discard are atomic
         self._output_views: set[int] = set()
         self._retired = False
-        self._buffer: Optional[tuple[int, int]] = None
-        self._input_end = 0  # offset behind the last slot; 0: no slot yet
+        self._has_inputs = False
+        self._lock = threading.RLock()  # of what uses the client's own buffers
         self._clients: list = []  # the open client; its removal is atomic
         strings = [ffi.NULL if text is None else ffi.new("char[]", os.fsencode(text)) for text in (device, name)]
         options = ffi.new("struct c7x_client_options *")
@@ -65,8 +63,9 @@ class Session:
         status = library.c.c7x_client_open_with(options, out_client)
         if status != 0:
             raise library.last_error(status)
-        self._clients.append(out_client[0])
         self._client = out_client[0]
+        self._flights = Flights(library, self._client)
+        self._clients.append(self._client)
         out_handle = ffi.new("uint32_t *")
         status = library.c.c7x_client_dyn_load(self._client, os.fsencode(module_path), out_handle)
         if status != 0:
@@ -82,127 +81,132 @@ class Session:
         except IndexError:
             return
         if self.process == os.getpid():  # after a fork it is still the parent's
+            self._flights.forget()
             self.library.c.c7x_client_close(client)
 
-    def retire(self) -> None:
-        """Closes as soon as no view is left."""
-        self._retired = True
-        self.close_if_unused()
+    def hold(self) -> object:
+        """Keeps it open until release() of what is returned; only before retire()."""
+        token = object()
+        self.holders.add(token)
+        return token
 
-    def close_if_unused(self) -> None:
-        if self._retired and not self.views:
+    def release(self, token: object) -> None:
+        self.holders.discard(token)
+        self._close_if_unused()
+
+    def retire(self) -> None:
+        """Closes as soon as nobody holds it."""
+        self._retired = True
+        self._close_if_unused()
+
+    def _close_if_unused(self) -> None:
+        if self._retired and not self.holders:
             self.close()
 
     def __del__(self) -> None:
         if hasattr(self, "_clients"):
             self.close()
 
-    def infer(self, inputs: list, as_views: bool) -> list:
-        """Runs the module; the outputs as copies, or as views of the output buffer."""
+    def infer(self, inputs: list[Input], kv_resident: bool, as_views: bool) -> tuple[list, int]:
+        """Runs the module; the outputs as copies, or as views of the output buffer, and the cycles."""
+        with self._lock:
+            self._pin_outputs()
+            tensors = self._describe_all(inputs)
+            try:
+                return self._take_all(as_views, lambda *out: self.library.c.c7x_client_infer_flags(
+                    self._client, self._handle, 0, tensors, len(inputs), *out, KV_RESIDENT if kv_resident else 0))
+            except C7xError as error:
+                if error.code == TIMEOUT:  # the device may keep the buffers; there will be others
+                    self._has_inputs = False
+                    self._output_views = set()
+                raise
+
+    async def infer_async(self, inputs: list[Input], kv_resident: bool) -> tuple[list, int]:
+        """infer() without waiting; the outputs as copies."""
         c = self.library.c
-        self._pin_outputs()
-        tensors = ffi.new("struct c7x_client_tensor[]", max(len(inputs), 1))
-        for index, array in enumerate(inputs):
-            self._describe(index, array, tensors[index])
-        self._copy_behind_slots(inputs, tensors)
-        outputs = ffi.new("struct c7x_client_tensor[]", OUTPUTS_MAX)
-        count = ffi.new("int *", OUTPUTS_MAX)
-        cycles = ffi.new("uint64_t *")
-        status = c.c7x_client_infer(self._client, self._handle, 0, tensors, len(inputs), outputs, count, cycles)
-        if status != 0:
-            error = self.library.last_error(status, self._client)
-            if status == TIMEOUT and c.c7x_client_input_capacity(self._client) == 0:
-                self._forget_buffers()
-            raise error
-        self.cycles = cycles[0]
-        return [self._take(index, outputs[index], as_views) for index in range(count[0])]
+
+        def send():
+            tensors = self._describe_all(inputs)
+            options = ffi.new("struct c7x_infer_options *")
+            c.c7x_infer_options_init(self._client, options)
+            options.handle = self._handle
+            options.flags = KV_RESIDENT if kv_resident else 0
+            out_inference = ffi.new("struct c7x_inference **")
+            self._check(c.c7x_client_infer_async(self._client, options, tensors, len(inputs), out_inference))
+            return out_inference[0]
+
+        return await self._flights.fly(send, lambda inference: self._take_all(
+            False, lambda *out: c.c7x_inference_result(inference, *out)))
+
+    def kv_bind(self, slots: int, slot_bytes: int) -> None:
+        self._check(self.library.c.c7x_client_kv_bind(self._client, self._handle, slots, slot_bytes))
 
     def create_input(self, shape: tuple, dtype: np.dtype) -> np.ndarray:
-        from_dtype(dtype)
-        size = math.prod(shape) * dtype.itemsize
-        base, capacity = self.input_buffer()
-        start = _round_up(self._input_end or self.library.c.c7x_client_get_input_data_offset(self._client))
-        if start + size > capacity:
-            raise self.library.error(SIZE, f"{size} bytes do not fit the input buffer of {capacity}, of which {start} "
-                                           "are taken; reserve() before the first create_input makes it larger")
-        self._input_end = start + size
-        return self._view(base + start, size, shape, dtype)
+        code, bits = from_dtype(dtype)
+        tensor = ffi.new("struct c7x_client_tensor *")
+        with self._lock:
+            self._make_room_for_inputs()
+            self._check(self.library.c.c7x_client_create_input(self._client, shape, len(shape), code, bits, tensor))
+            self._has_inputs = True
+        return self._view(tensor, shape, dtype)
 
     def reserve(self, input_bytes: int, output_bytes: int) -> None:
-        self._pin_outputs()
-        status = self.library.c.c7x_client_reserve_io(self._client, input_bytes, output_bytes)
+        with self._lock:
+            self._pin_outputs()
+            self._check(self.library.c.c7x_client_reserve_io(self._client, input_bytes, output_bytes))
+
+    def _check(self, status: int) -> None:
         if status != 0:
             raise self.library.last_error(status, self._client)
-
-    def _forget_buffers(self) -> None:
-        """After a time-out the library leaves its buffers to the device, which may still use them."""
-        self.generation += 1
-        self._buffer = None
-        self._input_end = 0
-        self._output_views = set()
 
     def _pin_outputs(self) -> None:
         """While views of outputs live, the output buffer must stay where it is: from now on it cannot grow."""
-        if self._output_views & self.views:
+        if self._output_views & self.holders:
             self.library.c.c7x_client_get_output_buffer(self._client, ffi.NULL)
 
-    def input_buffer(self) -> tuple[int, int]:
-        """(address, size) of the input buffer, with room for a set of inputs that are copied beside one that
-        create_input made; fixes its place.
+    def _make_room_for_inputs(self) -> None:
+        """Before the first created input: an input buffer with room for a set of inputs that are copied beside one
+        that is created.
         """
-        if self._buffer is None:
-            self._buffer = self._make_input_buffer()
-        return self._buffer
-
-    def _make_input_buffer(self) -> tuple[int, int]:
+        if self._has_inputs:
+            return
         c = self.library.c
+        capacity = c.c7x_client_input_capacity(self._client)
         declared = ffi.new("uint64_t[2]")
         counts = ffi.new("uint32_t[3]")
-        c.c7x_client_get_io_meta(self._client, declared, declared + 1, counts, counts + 1, counts + 2)
-        wanted = c.c7x_client_input_capacity(self._client)
-        if declared[0] != 0:
-            wanted += declared[0] + _ALIGNMENT * (counts[0] + 1)
+        self._check(c.c7x_client_get_io_meta(self._client, declared, declared + 1, counts, counts + 1, counts + 2))
+        one_set = declared[0] and declared[0] + _ALIGNMENT * (counts[0] + 1)
+        wanted = max(capacity, one_set) + one_set or _UNDECLARED_INPUT_BYTES
         self._pin_outputs()
-        status = c.c7x_client_reserve_io(self._client, wanted or _UNDECLARED_INPUT_BYTES, 0)
-        out_size = ffi.new("size_t *")
-        pointer = c.c7x_client_get_input_buffer(self._client, out_size)
-        if pointer == ffi.NULL:  # without the extra room it does
-            raise self.library.last_error(status, self._client)
-        return int(ffi.cast("uintptr_t", pointer)), out_size[0]
+        c.c7x_client_reserve_io(self._client, wanted, 0)  # without the extra room create_input may still do
 
-    def _copy_behind_slots(self, inputs: list, tensors) -> None:
-        """The library would copy an input to where create_input's are: behind them it harms nobody."""
-        if self._input_end == 0:
-            return
-        base, capacity = self.input_buffer()
-        end = self._input_end
-        for index, array in enumerate(inputs):
-            tensor = tensors[index]
-            if base <= int(ffi.cast("uintptr_t", tensor.data)) < base + capacity:
-                continue
-            start = _round_up(end)
-            end = start + array.nbytes
-            if end > capacity:
-                raise self.library.error(SIZE, f"input {index}: {array.nbytes} bytes do not fit the input buffer of "
-                                               f"{capacity}, of which {start} are taken by create_input")
-            ffi.memmove(ffi.cast("char *", base + start), tensor.data, array.nbytes)
-            tensor.data = ffi.cast("void *", base + start)
+    def _describe_all(self, inputs: list[Input]):
+        tensors = ffi.new("struct c7x_client_tensor[]", max(len(inputs), 1))
+        for index, value in enumerate(inputs):
+            self._describe(index, value, tensors[index])
+        return tensors
 
-    def _describe(self, index: int, array: np.ndarray, tensor) -> None:
-        if array.ndim > RANK_MAX:
-            raise self.library.error(TENSOR, f"input {index}: rank {array.ndim} is not 0 to {RANK_MAX}")
-        owner = _owner(array)
-        if isinstance(owner, _Shared) and owner.is_lost():
-            raise self.library.error(TENSOR, f"input {index}: the device kept its memory after a time-out; create it "
-                                             "anew")
+    def _describe(self, index: int, value: Input, tensor) -> None:
+        rank = len(value.shape)
+        if rank > RANK_MAX:
+            raise self.library.error(TENSOR, f"input {index}: rank {rank} is not 0 to {RANK_MAX}")
         try:
-            tensor.dtype_code, tensor.dtype_bits = from_dtype(array.dtype)
+            tensor.dtype_code, tensor.dtype_bits = from_dtype(value.dtype)
         except TypeError as error:
             raise TypeError(f"input {index}: {error}") from None
-        tensor.data = ffi.cast("void *", array.__array_interface__["data"][0])
-        tensor.data_size = array.nbytes
-        tensor.ndim = array.ndim
-        tensor.shape[0:array.ndim] = array.shape
+        if isinstance(value, np.ndarray):
+            tensor.data = ffi.cast("void *", value.__array_interface__["data"][0])
+        tensor.data_size = math.prod(value.shape) * value.dtype.itemsize
+        tensor.ndim = rank
+        tensor.shape[0:rank] = value.shape
+
+    def _take_all(self, as_views: bool, call) -> tuple[list, int]:
+        """The outputs and cycles that `call` fills in."""
+        outputs = ffi.new("struct c7x_client_tensor[]", OUTPUTS_MAX)
+        count = ffi.new("int *", OUTPUTS_MAX)
+        cycles = ffi.new("uint64_t *")
+        self._check(call(outputs, count, cycles))
+        return [self._take(index, outputs[index], as_views) for index in range(count[0])], cycles[0]
 
     def _take(self, index: int, tensor, as_view: bool) -> np.ndarray:
         dtype = to_dtype(tensor.dtype_code, tensor.dtype_bits)
@@ -210,24 +214,21 @@ class Session:
         if math.prod(shape) * dtype.itemsize != tensor.data_size:
             raise self.library.error(PROTOCOL, f"output {index}: {tensor.data_size} bytes are no {dtype} {list(shape)}")
         if as_view:
-            view = self._view(int(ffi.cast("uintptr_t", tensor.data)), tensor.data_size, shape, dtype)
-            self._output_views = (self._output_views & self.views) | {id(_owner(view))}
+            view = self._view(tensor, shape, dtype)
+            self._output_views = (self._output_views & self.holders) | {id(_owner(view))}
             return view
         if tensor.data_size == 0:
             return np.empty(shape, dtype)
         return np.frombuffer(ffi.buffer(tensor.data, tensor.data_size), dtype).reshape(shape).copy()
 
-    def _view(self, address: int, size: int, shape: tuple, dtype: np.dtype) -> np.ndarray:
-        return np.asarray(_Shared(self, address, size)).view(dtype).reshape(shape)
+    def _view(self, tensor, shape: tuple, dtype: np.dtype) -> np.ndarray:
+        address = int(ffi.cast("uintptr_t", tensor.data))
+        return np.asarray(_Shared(self, address, tensor.data_size)).view(dtype).reshape(shape)
 
 
 def _owner(array: np.ndarray):
-    """What an array, however derived, has its memory from: for those that _view made a _Shared."""
+    """The _Shared that an array of _view has its memory from."""
     base = array
     while isinstance(base, np.ndarray):
         base = base.base
     return base
-
-
-def _round_up(offset: int) -> int:
-    return (offset + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT

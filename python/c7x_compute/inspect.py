@@ -9,7 +9,7 @@ from typing import Optional
 
 import numpy as np
 
-from c7x_compute._library import PathLike, ffi, load_library
+from c7x_compute._library import Library, PathLike, ffi, load_library
 from c7x_compute.dtypes import to_dtype
 
 
@@ -39,6 +39,11 @@ def declaration(path: PathLike, so_path: Optional[PathLike] = None) -> Declarati
     library = load_library(so_path)
     if not os.path.exists(path):
         raise FileNotFoundError(f"no module at {os.fspath(path)}")
+    return read_declaration(library, path)
+
+
+def read_declaration(library: Library, path: PathLike) -> Declaration:
+    """declaration() with a library that is loaded already."""
     out = ffi.new("struct c7x_module_declaration **")
     status = library.c.c7x_module_declaration_read(os.fsencode(path), out)
     if status != 0:

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
+import functools
 import os
 import threading
-from typing import Any, Callable, Optional, Sequence, Union
+from typing import Any, Callable, Iterator, Optional, Sequence, Union
 
 import numpy as np
 
-from c7x_compute._library import RESET, PathLike, load_library
-from c7x_compute._session import Session
+from c7x_compute._library import RESET, SYMBOL, TENSOR, PathLike, load_library
+from c7x_compute._session import Input, Session
 from c7x_compute.errors import C7xError
+from c7x_compute.inspect import TensorSpec, read_declaration
 
 Outputs = Union[np.ndarray, "list[np.ndarray]"]
 
@@ -22,7 +24,7 @@ class C7xVirtualMachine:
 
     The device is opened and the module loaded by the first call that needs it, and again by the first one after close(),
     after the device went away (C7xError "RESET"), or in a forked process. Any thread may call; the runs of one object
-    follow one another.
+    follow one another on the device.
 
     module_path: lib0.out, as c7x-compile writes it. so_path: the native library, see find_c7x_arm_runtime_so. device:
     "emu" (a private emulator), "emu:" (the user's shared one), "emu:PATH"; None: $C7X_DEVICE, else "emu". deadline: of
@@ -50,30 +52,52 @@ class C7xVirtualMachine:
             raise TypeError(f"functions have names, not {name!r}")
         return self.run
 
-    def run(self, *inputs: Any) -> Outputs:
+    def run(self, *inputs: Any, kv_resident: bool = False) -> Outputs:
         """Runs the module once on `inputs`, in the order of the declaration.
 
         An input is an array (a numpy array, a numpy scalar, or what speaks the array protocol, the buffer protocol or
         DLPack) in host memory, of exactly the declared shape and dtype. It is used in place if create_input() made it,
         else copied. Returns a new array, or a list of them unless there is exactly one output.
 
+        kv_resident: the module's caches stay on the device, where kv_bind() made room for them. An input given as None,
+        or left out at the end, is then the next slot, of the declared shape and dtype; where the module declares
+        nothing, a TensorSpec in its place tells them. Outputs 1, 2, ... go to the slots for the next run; output 0 alone
+        is returned.
+
         Raises TypeError for what is no array; C7xError: "TENSOR" names the input, what was expected and what it got;
-        "CALL" the module failed; "TIMEOUT" the deadline passed, and arrays of create_input() and run_nocopy() must not
-        be touched any more; "RESET" the device went away, the next call opens it again.
+        "CALL" the module failed; "TIMEOUT" the deadline passed, and arrays of create_input() are ordinary memory from
+        now on, which the run that was given up may still read; "RESET" the device went away, the next call opens it
+        again.
         """
-        return self._run(inputs, as_views=False)
+        return self._run(inputs, kv_resident, as_views=False)
 
-    def run_nocopy(self, *inputs: Any) -> Outputs:
-        """Like run(), but the arrays that it returns are views of the device's output buffer: the next run of this
-        object overwrites them. They may outlive close(), which then keeps the session until the last one is gone.
+    def run_nocopy(self, *inputs: Any, kv_resident: bool = False) -> Outputs:
+        """Like run(), but the arrays that it returns are views of the device's output buffer: the next run() or
+        run_nocopy() of this object overwrites them. They may outlive close(), which then keeps the session until the
+        last one is gone.
         """
-        return self._run(inputs, as_views=True)
+        return self._run(inputs, kv_resident, as_views=True)
 
-    async def run_async(self, *inputs: Any) -> Outputs:
-        """run() on a thread, so that the event loop goes on; runs of one object still follow one another. Cancelling
-        the await does not end the run. The inputs must not change until it has returned.
+    async def run_async(self, *inputs: Any, kv_resident: bool = False) -> Outputs:
+        """run() without blocking the event loop, and without a thread; only opening the device and loading the module,
+        in the first call, block it. Several may be awaited at once, in several event loops; they run in the order in
+        which they were started. Inputs are copied, and may change once the call has been started and awaits the
+        device. The deadline runs from then on.
+
+        Cancelled, it takes the run back, or leaves it to end on its own if the device has begun it.
         """
-        return await asyncio.to_thread(self.run, *inputs)
+        tensors = self._to_inputs(inputs, kv_resident)
+        with self._held_session() as session:
+            outputs, self._last_cycles = await session.infer_async(tensors, kv_resident)
+        return _one_or_all(outputs)
+
+    def kv_bind(self, slots: int, slot_bytes: int = 0) -> None:
+        """Gives the module a cache of its own on the device, zero-filled: `slots` slots of `slot_bytes` bytes; 0 slots
+        take it away. It lasts until close(). Raises C7xError: "NOMEM", "SIZE"; "UNSUPPORTED": firmware of wire version
+        3.0, which has one fixed cache.
+        """
+        with self._held_session() as session:
+            session.kv_bind(slots, slot_bytes)
 
     def create_input(self, shape: Union[int, Sequence[int]], dtype: Any = np.float32) -> np.ndarray:
         """A new array in the device's input buffer, 128-byte aligned, with arbitrary contents. run() uses it in place.
@@ -85,15 +109,15 @@ class C7xVirtualMachine:
         extents = tuple(int(extent) for extent in extents)
         if any(extent < 0 for extent in extents):
             raise ValueError(f"shape {extents} has a negative extent")
-        with self._lock:
-            return self._open().create_input(extents, np.dtype(dtype))
+        with self._held_session() as session:
+            return session.create_input(extents, np.dtype(dtype))
 
     def reserve(self, input_bytes: int = 0, output_bytes: int = 0) -> None:
         """Makes the shared buffers at least this large; before the first create_input(). Raises C7xError: "LOCKED"
         after it, "NOMEM", "SIZE".
         """
-        with self._lock:
-            self._open().reserve(input_bytes, output_bytes)
+        with self._held_session() as session:
+            session.reserve(input_bytes, output_bytes)
 
     @property
     def last_cycles(self) -> int:
@@ -106,7 +130,9 @@ class C7xVirtualMachine:
         return self._session is not None
 
     def close(self) -> None:
-        """Unloads the module and leaves the device. May be called twice; the next run opens it again."""
+        """Unloads the module and leaves the device, when the runs that are under way have ended. May be called twice;
+        the next run opens it again.
+        """
         with self._lock:
             session, self._session = self._session, None
             if session is not None:
@@ -123,23 +149,60 @@ class C7xVirtualMachine:
         if session is not None:
             session.retire()
 
-    def _open(self) -> Session:
-        if self._session is None or self._session.process != os.getpid():
-            self._session = Session(self._library, self._path, *self._options)
-        return self._session
-
-    def _run(self, inputs: Sequence[Any], as_views: bool) -> Outputs:
-        arrays = [_to_array(index, value) for index, value in enumerate(inputs)]
+    @contextlib.contextmanager
+    def _held_session(self) -> Iterator[Session]:
+        """The session, opened if there is none, which stays open meanwhile."""
         with self._lock:
-            session = self._open()
-            try:
-                outputs = session.infer(arrays, as_views)
-            except C7xError as error:
-                if error.code == RESET:
-                    self.close()
+            if self._session is None or self._session.process != os.getpid():
+                self._session = Session(self._library, self._path, *self._options)
+            session = self._session
+            token = session.hold()
+        try:
+            yield session
+        except C7xError as error:
+            if error.code == RESET:
+                self._forget(session)
+            raise
+        finally:
+            session.release(token)
+
+    def _forget(self, session: Session) -> None:
+        with self._lock:
+            if self._session is session:
+                self._session = None
+        session.retire()
+
+    def _run(self, inputs: Sequence[Any], kv_resident: bool, as_views: bool) -> Outputs:
+        tensors = self._to_inputs(inputs, kv_resident)
+        with self._held_session() as session:
+            outputs, self._last_cycles = session.infer(tensors, kv_resident, as_views)
+        return _one_or_all(outputs)
+
+    def _to_inputs(self, inputs: Sequence[Any], kv_resident: bool) -> list[Input]:
+        if not kv_resident:
+            return [_to_array(index, value) for index, value in enumerate(inputs)]
+        tensors = [self._slot(index) if value is None else value if isinstance(value, TensorSpec)
+                   else _to_array(index, value) for index, value in enumerate(inputs)]
+        return [*tensors, *self._declared_inputs[len(tensors):]]
+
+    def _slot(self, index: int) -> TensorSpec:
+        if index >= len(self._declared_inputs):
+            raise self._library.error(TENSOR, f"input {index}: the module declares {len(self._declared_inputs)} inputs; "
+                                              "a TensorSpec tells the shape and dtype of a KV slot")
+        return self._declared_inputs[index]
+
+    @functools.cached_property
+    def _declared_inputs(self) -> tuple[TensorSpec, ...]:
+        try:
+            return read_declaration(self._library, self._path).inputs
+        except C7xError as error:
+            if error.code != SYMBOL:
                 raise
-            self._last_cycles = session.cycles
-        return outputs[0] if len(outputs) == 1 else outputs
+            return ()  # a module without a manifest
+
+
+def _one_or_all(outputs: list) -> Outputs:
+    return outputs[0] if len(outputs) == 1 else outputs
 
 
 def _to_array(index: int, value: Any) -> np.ndarray:

@@ -191,13 +191,6 @@ class Runs(unittest.TestCase):
         copy = pickle.loads(pickle.dumps(caught.exception))
         self.assertEqual((str(copy), copy.code), (str(caught.exception), -14))
 
-    def test_can_be_awaited(self):
-        async def main():
-            return await asyncio.gather(*(self.vm.run_async(X + i) for i in range(8)))
-
-        for i, y in enumerate(asyncio.run(main())):
-            np.testing.assert_array_equal(y, X + i + 1)
-
 
 class OtherModules(unittest.TestCase):
     def test_several_outputs_are_a_list(self):
@@ -230,15 +223,17 @@ class OtherModules(unittest.TestCase):
                 vm.run(np.array([-1], np.int32))
         self.assertEqual(caught.exception.name, "TIMEOUT")
 
-    def test_inputs_of_a_time_out_are_refused(self):
+    def test_inputs_of_a_time_out_stay_memory(self):
         with machine("spin", deadline=0.5) as vm:
             milliseconds = vm.create_input(1, np.int32)
             milliseconds[0] = -1
-            for name in ("TIMEOUT", "TENSOR"):
-                with self.assertRaises(C7xError) as caught:
-                    vm.run(milliseconds)
-                self.assertEqual(caught.exception.name, name)
-            vm.create_input(1, np.int32)[0] = 1  # there is a buffer again
+            view = milliseconds[:]
+            with self.assertRaises(C7xError) as caught:
+                vm.run(milliseconds)
+            self.assertEqual(caught.exception.name, "TIMEOUT")
+            self.assertEqual(view[0], -1)
+            milliseconds[0] = 1
+            vm.create_input(1, np.int32)[:] = 1  # there is a buffer again
 
     def test_opens_again_after_the_device_went_away(self):
         vm = machine("crashes")
@@ -257,11 +252,6 @@ class SharedMemory(unittest.TestCase):
         self.vm = machine("add_one")
         self.addCleanup(self.vm.close)
 
-    def buffer(self):
-        """(first address, one past the last) of the input buffer."""
-        start, size = self.vm._session.input_buffer()
-        return start, start + size
-
     def test_nocopy_equals_standard(self):
         np.testing.assert_array_equal(self.vm.run_nocopy(X), self.vm.run(X))
 
@@ -271,14 +261,13 @@ class SharedMemory(unittest.TestCase):
         self.vm.run(X * 0)
         np.testing.assert_array_equal(view, np.ones(4, np.float32))
 
-    def test_created_input_has_its_shape_and_lies_in_the_buffer(self):
+    def test_created_input_has_its_shape_and_is_aligned(self):
         for shape, dtype in ((4, np.float32), ((2, 2), "int8"), ((), np.float32), ([1, 0, 3], bool)):
             vm = self.vm = machine("add_one")
             x = vm.create_input(shape, dtype)
             self.assertEqual(x.shape, np.empty(shape).shape)
             self.assertEqual(x.dtype, np.dtype(dtype))
-            start, end = self.buffer()
-            self.assertTrue(start <= x.ctypes.data and x.ctypes.data + x.nbytes <= end)
+            self.assertEqual(x.ctypes.data % 128, 0)
             vm.close()
 
     def test_created_input_gives_the_same_result_in_place(self):
@@ -302,14 +291,13 @@ class SharedMemory(unittest.TestCase):
         self.assertEqual(full.exception.name, "SIZE")
         with self.assertRaises(C7xError) as caught:
             self.vm.run(X)
-        self.assertEqual(caught.exception.name, "SIZE")
+        self.assertEqual(caught.exception.name, "LOCKED")
         np.testing.assert_array_equal(self.vm.run(slots[0]), X + 1)
 
     def test_slots_do_not_overlap_and_are_aligned(self):
         self.vm.reserve(1 << 16)
         slots = [self.vm.create_input(n, np.uint8) for n in (1, 129, 128, 7)]
-        offset = self.vm._library.c.c7x_client_get_input_data_offset(self.vm._session._client)
-        end = self.buffer()[0] + offset
+        end = 0
         for slot in slots:
             self.assertEqual(slot.ctypes.data % 128, 0)
             self.assertGreaterEqual(slot.ctypes.data, end)
@@ -335,12 +323,15 @@ class SharedMemory(unittest.TestCase):
             self.vm.create_input((2, -1))
 
     def test_close_starts_the_slots_again(self):
-        offsets = []
         for _ in range(2):
-            x = self.vm.create_input(4)
-            offsets.append(x.ctypes.data - self.buffer()[0])
+            while True:  # until it is full
+                try:
+                    x = self.vm.create_input(4)
+                except C7xError:
+                    break
             self.vm.close()
-        self.assertEqual(offsets[0], offsets[1])
+        x[:] = X
+        np.testing.assert_array_equal(self.vm.run(x), X + 1)
 
     def test_memory_outlives_close_while_arrays_refer_to_it(self):
         x = self.vm.create_input(4)
