@@ -17,8 +17,9 @@ from c7x_compute.errors import C7xError
 from c7x_compute.inspect import TensorSpec
 
 _ALIGNMENT = 128
-# Input memory for modules that declare no sizes; pages that are not touched cost nothing.
+# Memory for modules that declare no sizes; pages that are not touched cost nothing.
 _UNDECLARED_INPUT_BYTES = 16 << 20
+_UNDECLARED_OUTPUT_BYTES = 1 << 20
 
 # An input: data, or the description of a KV slot.
 Input = Union[np.ndarray, TensorSpec]
@@ -73,6 +74,13 @@ class Session:
             self.close()
             raise error
         self._handle = out_handle[0]
+        declared = ffi.new("uint64_t[2]")
+        counts = ffi.new("uint32_t[3]")
+        self._check(library.c.c7x_client_get_io_meta(self._client, declared, declared + 1, counts, counts + 1,
+                                                     counts + 2))
+        self._input_bytes = declared[0] and declared[0] + _ALIGNMENT * (counts[0] + 1)  # of a set; 0: not declared
+        # A window that turns out too small is made larger and the inference sent again, behind others.
+        self._output_bytes = 0 if declared[1] else _UNDECLARED_OUTPUT_BYTES  # 0: what is declared
 
     def close(self) -> None:
         """Ends the session; the memory of all views is gone."""
@@ -131,6 +139,7 @@ class Session:
             c.c7x_infer_options_init(self._client, options)
             options.handle = self._handle
             options.flags = KV_RESIDENT if kv_resident else 0
+            options.output_bytes = self._output_bytes
             out_inference = ffi.new("struct c7x_inference **")
             self._check(c.c7x_client_infer_async(self._client, options, tensors, len(inputs), out_inference))
             return out_inference[0]
@@ -172,11 +181,7 @@ class Session:
             return
         c = self.library.c
         capacity = c.c7x_client_input_capacity(self._client)
-        declared = ffi.new("uint64_t[2]")
-        counts = ffi.new("uint32_t[3]")
-        self._check(c.c7x_client_get_io_meta(self._client, declared, declared + 1, counts, counts + 1, counts + 2))
-        one_set = declared[0] and declared[0] + _ALIGNMENT * (counts[0] + 1)
-        wanted = max(capacity, one_set) + one_set or _UNDECLARED_INPUT_BYTES
+        wanted = max(capacity, self._input_bytes) + self._input_bytes or _UNDECLARED_INPUT_BYTES
         self._pin_outputs()
         c.c7x_client_reserve_io(self._client, wanted, 0)  # without the extra room create_input may still do
 

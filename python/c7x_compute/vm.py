@@ -81,8 +81,9 @@ class C7xVirtualMachine:
     async def run_async(self, *inputs: Any, kv_resident: bool = False) -> Outputs:
         """run() without blocking the event loop, and without a thread; only opening the device and loading the module,
         in the first call, block it. Several may be awaited at once, in several event loops; they run in the order in
-        which they were started. Inputs are copied, and may change once the call has been started and awaits the
-        device. The deadline runs from then on.
+        which they were started, but for those of a module that does not declare its outputs and has more than 1 MiB of
+        them. Inputs are copied, and may change once the call has been started and awaits the device. The deadline runs
+        from then on.
 
         Cancelled, it takes the run back, or leaves it to end on its own if the device has begun it.
         """
