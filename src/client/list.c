@@ -150,6 +150,9 @@ static enum c7x_status list(struct c7x_client *client, const struct list_kind *k
     uint8_t *entries = NULL;
     size_t count = 0;
     c7x_client_enter();
+    if (!client->has_session)
+        return c7x_error_set(c7x_client_thread_error(), C7X_UNSUPPORTED, C7X_CLIENT_STATION,
+                             "firmware of wire version 3.0 tells nobody what it holds");
     enum c7x_status status = read_list(client, kind, &entries, &count);
     if (status == C7X_OK) {
         memcpy(out_list, &entries, sizeof entries); /* a pointer to a pointer of the entry's type */
