@@ -117,7 +117,14 @@ static enum c7x_status open_session(struct c7x_client *client, int64_t deadline_
     if (getrandom(&request.body.session_open.nonce, sizeof request.body.session_open.nonce, 0) < 0)
         request.body.session_open.nonce = (uint64_t)c7x_os_clock_ns();
     memcpy(request.body.session_open.name, client->name, sizeof request.body.session_open.name);
-    C7X_RETURN_IF_ERROR(c7x_client_exchange(client, &request, deadline_ns, &response));
+    enum c7x_status status = c7x_client_exchange(client, &request, deadline_ns, &response);
+    if (status == C7X_BUSY) /* without a session there is no text of the device's */
+        return c7x_error_set(&thread_error, status, C7X_CLIENT_STATION,
+                             "the device takes no more sessions: %u are open, the most there may "
+                             "be, or a client of version 3.0 has it to itself",
+                             C7X_WIRE_SESSIONS_MAX);
+    if (status != C7X_OK)
+        return status;
     if (response.body.session_open.nonce != request.body.session_open.nonce)
         return c7x_error_set(&thread_error, C7X_PROTOCOL, C7X_CLIENT_STATION,
                              "the device answered another client's session");
