@@ -197,15 +197,30 @@ static enum c7x_status check_alone(struct c7x_service *service, uint32_t endpoin
     return is_3_0 ? check_nothing_kept(service, error) : C7X_OK;
 }
 
+/* Sessions of the same process as this one. Call with the service locked. */
+static uint32_t sessions_of_process(const struct c7x_session *session)
+{
+    uint32_t count = 0;
+    for (const struct c7x_session *other = session->service->sessions; other != NULL;
+         other = other->next)
+        count += other->process == session->process;
+    return count;
+}
+
 static enum c7x_status check_room(struct c7x_service *service, struct c7x_error *error)
 {
+    enum c7x_status status = C7X_OK;
     c7x_os_mutex_lock(&service->lock);
-    bool is_full = service->session_count >= C7X_WIRE_SESSIONS_MAX;
+    const struct c7x_session *most = service->session_count >= C7X_WIRE_SESSIONS_MAX
+                                         ? next_holder(service, sessions_of_process, NULL)
+                                         : NULL;
+    if (most != NULL)
+        status = c7x_error_set(error, C7X_BUSY, STATION,
+                               "%u sessions are open, the most that this device takes; process %u "
+                               "has %u of them",
+                               C7X_WIRE_SESSIONS_MAX, most->process, sessions_of_process(most));
     c7x_os_mutex_unlock(&service->lock);
-    return is_full ? c7x_error_set(error, C7X_BUSY, STATION,
-                                   "%u sessions are open, the most that this device takes",
-                                   C7X_WIRE_SESSIONS_MAX)
-                   : C7X_OK;
+    return status;
 }
 
 static void link_session(struct c7x_session *session)

@@ -99,7 +99,7 @@ enum c7x_status c7x_tvm_check_outputs(const struct c7x_manifest *manifest, const
     struct list list;
     struct c7x_tensor tensor;
     uint64_t bytes;
-    if (!manifest->present)
+    if (!manifest->present || manifest->output_count == 0)
         return C7X_OK;
     C7X_RETURN_IF_ERROR(collect(output, &list, error));
     if (list.count != manifest->output_count)

@@ -10,7 +10,7 @@
 /*
  * Compares what an entry returned with what the manifest declares: how many outputs, and the bytes
  * of each whose shape is fixed. C7X_TENSOR: a client would take what is missing for a result.
- * Without a manifest everything passes.
+ * Without a manifest, or outputs in it, everything passes.
  */
 enum c7x_status c7x_tvm_check_outputs(const struct c7x_manifest *manifest, const TVMFFIAny *output,
                                       struct c7x_error *error) C7X_NODISCARD;
