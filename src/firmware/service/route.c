@@ -183,7 +183,8 @@ static enum c7x_status place_input(struct c7x_service_job *job, uint32_t index,
         return C7X_OK;
     bool is_window = c7x_range_inside(wire->data_addr, wire->data_size, infer->input_dsp_addr,
                                       infer->input_size);
-    if (!is_window && !c7x_range_inside(wire->data_addr, wire->data_size, kv->address, kv->size))
+    bool is_kv = c7x_range_inside(wire->data_addr, wire->data_size, kv->address, kv->size);
+    if (!is_window && !is_kv)
         return c7x_error_set(
             error, C7X_TENSOR, STATION,
             "input %u: 0x%llx + %llu is neither in the input window nor in a KV region", index,
@@ -192,7 +193,8 @@ static enum c7x_status place_input(struct c7x_service_job *job, uint32_t index,
         c7x_memory_pointer(job->session->service->config.memory, wire->data_addr, wire->data_size);
     if (!is_window)
         return use_kv(job, kv, error);
-    c7x_os_cache_invalidate(tensor->data, wire->data_size);
+    if (!is_kv) /* the DSP's own lines of a cache would be lost */
+        c7x_os_cache_invalidate(tensor->data, wire->data_size);
     return C7X_OK;
 }
 
