@@ -250,7 +250,8 @@ struct cli_tensor_request {
     const struct c7x_client_tensor *npy; /* one for each file, if all are .npy */
     int npy_count;
     const struct c7x_module_declaration *declaration;
-    size_t size; /* of all bytes */
+    int left_out; /* declared inputs, the last ones, that are not among the bytes */
+    size_t size;  /* of all bytes */
 };
 
 /*
@@ -305,6 +306,7 @@ struct cli_request {
     uint32_t handle;
     uint32_t model_id; /* 0: the module's own weights */
     uint32_t repeat;
+    uint32_t flags;        /* C7X_INFER_*, but for the repeat count */
     uint64_t output_bytes; /* room to reserve; 0: the library finds out */
 };
 

@@ -59,9 +59,10 @@ enum c7x_status cli_infer_tensors(struct cli *cli, const struct cli_request *req
         status = c7x_client_reserve_io(
             cli->client, cli_buffer_bytes(inputs->tensors, inputs->count), request->output_bytes);
     if (status == C7X_OK)
-        status = c7x_client_infer_repeat(cli->client, request->handle, request->model_id,
-                                         inputs->tensors, inputs->count, outputs->tensors, &count,
-                                         &outputs->cycles, request->repeat);
+        status =
+            c7x_client_infer_flags(cli->client, request->handle, request->model_id, inputs->tensors,
+                                   inputs->count, outputs->tensors, &count, &outputs->cycles,
+                                   (request->repeat & C7X_INFER_REPEAT_MASK) | request->flags);
     if (status == C7X_OK)
         outputs->count = count;
     return status;
@@ -69,7 +70,8 @@ enum c7x_status cli_infer_tensors(struct cli *cli, const struct cli_request *req
 
 static int infer(struct cli *cli, struct job *job)
 {
-    const struct cli_request request = {job->handle, job->model_id, job->repeat, 0};
+    const struct cli_request request = {
+        .handle = job->handle, .model_id = job->model_id, .repeat = job->repeat};
     enum c7x_status status = cli_infer_tensors(cli, &request, &job->inputs, &job->outputs);
     return status == C7X_OK ? CLI_DONE : cli_fail_status(cli, "infer", status);
 }

@@ -29,6 +29,8 @@ static bool gather(const struct cli_tensor_request *request, struct sources *sou
             cli_declared_tensors(request->declaration, sources->declared, &sources->declared_count);
     if (what != NULL)
         snprintf(problem, CLI_MESSAGE_MAX, "%s", what);
+    if (sources->declared_count > request->left_out)
+        sources->declared_count -= request->left_out;
     return what == NULL;
 }
 

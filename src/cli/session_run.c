@@ -18,6 +18,14 @@ enum { LINE_MAX_LENGTH = 4095, SKIP_SIZE = 1 << 16 };
 #define INTEGER_MAX 9007199254740992.0 /* beyond it a JSON number need not be exact */
 #define BAD_REQUEST "Invalid request format"
 
+/* The keys of an infer request that describe caches; of each float32 [1,heads,length,head size]. */
+struct kv_geometry {
+    uint64_t tensors;
+    uint64_t heads;
+    uint64_t length;
+    uint64_t head_size;
+};
+
 struct session {
     struct cli *cli;
     const char *path;
@@ -25,6 +33,8 @@ struct session {
     struct cli_request request;
     struct cli_inputs inputs;
     struct cli_outputs outputs;
+    struct kv_geometry kv; /* of the module's region; 0 tensors: there is none */
+    bool kv_is_filled;     /* an inference has left something in it */
     bool ended;
 };
 
@@ -103,24 +113,118 @@ struct infer_request {
     uint64_t num_inputs;
     uint64_t input_size;
     uint64_t kv_resident;
+    struct kv_geometry kv;
     bool has_num_inputs;
 };
+
+static bool parse_kv(const cJSON *object, struct infer_request *request)
+{
+    bool found;
+    request->kv = (struct kv_geometry){.tensors = 60, .heads = 3, .length = 256, .head_size = 64};
+    return get_integer(object, "kv_resident", &request->kv_resident, &found) &&
+           get_integer(object, "kv_num_tensors", &request->kv.tensors, &found) &&
+           get_integer(object, "kv_num_heads", &request->kv.heads, &found) &&
+           get_integer(object, "kv_max_cache_len", &request->kv.length, &found) &&
+           get_integer(object, "kv_head_dim", &request->kv.head_size, &found);
+}
 
 static bool parse_infer(const cJSON *object, struct infer_request *request)
 {
     bool has_size = false;
-    bool has_kv;
     return get_integer(object, "input_size", &request->input_size, &has_size) && has_size &&
            get_integer(object, "num_inputs", &request->num_inputs, &request->has_num_inputs) &&
-           get_integer(object, "kv_resident", &request->kv_resident, &has_kv) &&
-           get_text(object, "shape", &request->shape) && get_text(object, "dtype", &request->dtype);
+           parse_kv(object, request) && get_text(object, "shape", &request->shape) &&
+           get_text(object, "dtype", &request->dtype);
 }
+
+/* ---- Caches that stay on the device ---- */
+
+/* One cache, without data. False: `problem` says why there is none. */
+static bool make_cache(const struct infer_request *request, struct c7x_client_tensor *out_tensor,
+                       char *problem)
+{
+    const struct kv_geometry *kv = &request->kv;
+    *out_tensor = (struct c7x_client_tensor){
+        .ndim = 4,
+        .dtype_code = C7X_DTYPE_FLOAT,
+        .dtype_bits = 32,
+        .shape = {1, (int64_t)kv->heads, (int64_t)kv->length, (int64_t)kv->head_size},
+    };
+    if (request->kv_resident != 1)
+        snprintf(problem, CLI_MESSAGE_MAX, "kv_resident is neither 0 nor 1");
+    else if (kv->tensors == 0 || kv->tensors >= C7X_CLIENT_INPUTS_MAX)
+        snprintf(problem, CLI_MESSAGE_MAX, "kv_num_tensors is %llu; allowed are 1 to %d",
+                 (unsigned long long)kv->tensors, C7X_CLIENT_INPUTS_MAX - 1);
+    else if (!cli_set_tensor_size(out_tensor) || out_tensor->data_size == 0)
+        snprintf(problem, CLI_MESSAGE_MAX,
+                 "kv_num_heads, kv_max_cache_len and kv_head_dim are no shape of a cache");
+    else
+        return true;
+    return false;
+}
+
+/*
+ * Whether the caches are not among the inputs of the request: it has no more inputs than there are
+ * caches. A first request may bring them all, filled.
+ */
+static bool leaves_caches_out(const struct infer_request *request)
+{
+    uint64_t count = 1;
+    for (const char *c = request->shape; c != NULL && *c != '\0'; c++)
+        count += *c == ';';
+    if (request->shape == NULL && request->has_num_inputs)
+        count = request->num_inputs;
+    return count <= request->kv.tensors;
+}
+
+static bool append_caches(struct session *session, const struct infer_request *request,
+                          char *problem)
+{
+    struct cli_inputs *inputs = &session->inputs;
+    if (request->kv.tensors > (uint64_t)(C7X_CLIENT_INPUTS_MAX - inputs->count)) {
+        snprintf(problem, CLI_MESSAGE_MAX, "%d inputs and %llu caches; allowed are %d together",
+                 inputs->count, (unsigned long long)request->kv.tensors, C7X_CLIENT_INPUTS_MAX);
+        return false;
+    }
+    for (uint64_t i = 0; i < request->kv.tensors; i++)
+        if (!make_cache(request, &inputs->tensors[inputs->count++], problem))
+            return false;
+    return true;
+}
+
+/* Binds the module's region with the first request; another shape empties it, so it may come only
+ * before there is something in it. */
+static bool bind_caches(struct session *session, const struct infer_request *request, char *problem)
+{
+    struct c7x_client_tensor cache;
+    if (!make_cache(request, &cache, problem))
+        return false;
+    if (memcmp(&session->kv, &request->kv, sizeof session->kv) == 0)
+        return true;
+    if (session->kv_is_filled) {
+        snprintf(problem, CLI_MESSAGE_MAX, "the caches of this session have another shape");
+        return false;
+    }
+    enum c7x_status status = c7x_client_kv_bind(session->cli->client, session->request.handle,
+                                                (uint32_t)request->kv.tensors, cache.data_size);
+    if (status != C7X_OK && status != C7X_UNSUPPORTED) { /* version 3.0 has them bound */
+        cli_describe_status(session->cli, "kv", status, problem, CLI_MESSAGE_MAX);
+        return false;
+    }
+    session->kv = request->kv;
+    return true;
+}
+
+/* ---- infer ---- */
 
 static bool make_inputs(struct session *session, const struct infer_request *request, char *problem)
 {
+    bool lacks_caches = request->kv_resident != 0 && leaves_caches_out(request);
     const struct cli_tensor_request wanted = {.shape = request->shape,
                                               .dtype = request->dtype,
                                               .declaration = session->declaration,
+                                              .left_out =
+                                                  lacks_caches ? (int)request->kv.tensors : 0,
                                               .size = (size_t)request->input_size};
     if (!cli_resolve_tensors(&wanted, &session->inputs, problem))
         return false;
@@ -132,7 +236,7 @@ static bool make_inputs(struct session *session, const struct infer_request *req
     if (!cli_check_total(&session->inputs, wanted.size, problem))
         return false;
     cli_place_tensors(&session->inputs);
-    return true;
+    return !lacks_caches || append_caches(session, request, problem);
 }
 
 static void reply_result(const struct session *session)
@@ -147,16 +251,17 @@ static void reply_result(const struct session *session)
 static void infer(struct session *session, const struct infer_request *request)
 {
     char problem[CLI_MESSAGE_MAX];
-    if (request->kv_resident != 0) {
-        reply_error("kv_resident is not supported yet");
-        return;
-    }
-    if (!make_inputs(session, request, problem)) {
+    bool is_resident = request->kv_resident != 0;
+    if ((is_resident && !bind_caches(session, request, problem)) ||
+        !make_inputs(session, request, problem)) {
         reply_error(problem);
         return;
     }
+    session->request.flags = is_resident ? C7X_INFER_KV_RESIDENT : 0;
     enum c7x_status status =
         cli_infer_tensors(session->cli, &session->request, &session->inputs, &session->outputs);
+    if (status == C7X_OK)
+        session->kv_is_filled = session->kv_is_filled || is_resident;
     if (status == C7X_OK)
         reply_result(session);
     else
