@@ -105,9 +105,7 @@ struct Session {
     c7x_client *client = nullptr; /* nullptr: closed */
     uint32_t handle = 0;
     uint64_t cycles = 0;
-    char *buffer = nullptr; /* the input buffer; nullptr: not asked for yet */
-    size_t capacity = 0;
-    size_t input_end = 0; /* offset behind the last slot; 0: no slot yet */
+    bool has_room = false; /* HasRoomForInputs has been there */
     Slot *slots = nullptr;
     char error[512] = "";
 
@@ -128,13 +126,7 @@ struct Session {
             delete slots;
             slots = next;
         }
-        ForgetBuffer();
-    }
-
-    void ForgetBuffer() noexcept
-    {
-        buffer = nullptr;
-        capacity = input_end = 0;
+        has_room = false;
     }
 
     int Fail(int status, const char *format, ...) noexcept
@@ -245,24 +237,14 @@ inline void Take(const c7x_client_tensor &from, OutputTensor *out) noexcept
     out->data_size = from.data_size;
 }
 
-/* After a time-out the library leaves its buffers to the device: slots have no memory any more. */
-inline void ForgetLostSlots(Session &session) noexcept
-{
-    if (c7x_client_input_capacity(session.client) != 0)
-        return;
-    for (Slot *slot = session.slots; slot != nullptr; slot = slot->next)
-        slot->dl.data = nullptr;
-    session.ForgetBuffer();
-}
-
 /* Input memory for modules that declare no sizes; pages that are not touched cost nothing. */
 constexpr uint64_t kUndeclaredInputBytes = 16u << 20;
 
 /*
- * Makes sure that the input buffer is there, with room for a set of inputs that are copied beside
- * one that lies in slots, and fixes its place. Returns false on failure.
+ * Before the first created input: makes the input buffer large enough for a set of inputs that are
+ * copied beside one that is created. Returns false when the module is closed.
  */
-inline bool HasInputBuffer(Session &session) noexcept
+inline bool HasRoomForInputs(Session &session) noexcept
 {
     uint64_t input_bytes = 0;
     uint64_t output_bytes = 0;
@@ -271,7 +253,7 @@ inline bool HasInputBuffer(Session &session) noexcept
     uint32_t flags = 0;
     if (session.CheckOpen() != C7X_OK)
         return false;
-    if (session.buffer != nullptr)
+    if (session.has_room)
         return true;
     uint64_t wanted = c7x_client_input_capacity(session.client);
     int status = c7x_client_get_io_meta(session.client, &input_bytes, &output_bytes, &input_count,
@@ -279,30 +261,8 @@ inline bool HasInputBuffer(Session &session) noexcept
     if (status == C7X_OK && input_bytes != 0)
         wanted += input_bytes + 128 * (static_cast<uint64_t>(input_count) + 1);
     status = c7x_client_reserve_io(session.client, wanted != 0 ? wanted : kUndeclaredInputBytes, 0);
-    session.buffer =
-        static_cast<char *>(c7x_client_get_input_buffer(session.client, &session.capacity));
-    if (session.buffer == nullptr)
-        session.Fail(status); /* without the extra room it does */
-    return session.buffer != nullptr;
-}
-
-/* The library would copy an input to where slots are: behind them it harms nobody. */
-inline int CopyBehindSlots(Session &session, int index, c7x_client_tensor *tensor,
-                           size_t *inout_end) noexcept
-{
-    uintptr_t offset =
-        reinterpret_cast<uintptr_t>(tensor->data) - reinterpret_cast<uintptr_t>(session.buffer);
-    if (session.input_end == 0 || tensor->data == nullptr || offset < session.capacity)
-        return C7X_OK;
-    size_t start = (*inout_end + 127) / 128 * 128;
-    if (start > session.capacity || tensor->data_size > session.capacity - start)
-        return session.Fail(C7X_SIZE,
-                            "input %d: %zu bytes do not fit the input buffer of %zu, of which %zu "
-                            "are taken by CreateInput",
-                            index, tensor->data_size, session.capacity, start);
-    tensor->data = std::memcpy(session.buffer + start, tensor->data, tensor->data_size);
-    *inout_end = start + tensor->data_size;
-    return C7X_OK;
+    session.has_room = true; /* also when it failed: what is there may do */
+    return true;
 }
 
 inline int Infer(Session &session, const DLTensor *const *inputs, int input_count,
@@ -316,11 +276,8 @@ inline int Infer(Session &session, const DLTensor *const *inputs, int input_coun
         return status;
     if (input_count < 0 || input_count > kMaxInputs)
         return session.Fail(C7X_INVALID, "%d inputs; allowed are 0 to %d", input_count, kMaxInputs);
-    size_t end = session.input_end;
     for (int i = 0; i < input_count; i++) {
         status = Describe(session, i, inputs[i], &from[i]);
-        if (status == C7X_OK)
-            status = CopyBehindSlots(session, i, &from[i], &end);
         if (status != C7X_OK)
             return status;
     }
@@ -332,7 +289,7 @@ inline int Infer(Session &session, const DLTensor *const *inputs, int input_coun
     if (status != C7X_OK) {
         session.Fail(status);
         if (status == C7X_TIMEOUT)
-            ForgetLostSlots(session);
+            session.has_room = false; /* the device may keep the buffer; there will be another */
         return status;
     }
     for (int i = 0; i < count; i++)
@@ -432,36 +389,22 @@ class Module
     /*
      * A tensor inside the input buffer, 128-aligned, which Run uses in place; compact, its contents
      * are arbitrary. The module owns it: valid until Close. nullptr if it does not fit (see
-     * Reserve). After a call that failed with C7X_TIMEOUT, data is nullptr if the device kept the
-     * buffer.
+     * Reserve). After a call that failed with C7X_TIMEOUT it is ordinary memory, which Run copies
+     * and the call that was given up may still read.
      */
     DLTensor *CreateInput(const int64_t *shape, int ndim, DLDataType dtype) noexcept
     {
-        size_t size = 0;
-        if (!IsOpen() || detail::CheckShape(*session_, 0, shape, ndim, dtype) != C7X_OK)
+        c7x_client_tensor tensor;
+        if (!IsOpen() || detail::CheckShape(*session_, 0, shape, ndim, dtype) != C7X_OK ||
+            !detail::HasRoomForInputs(*session_))
             return nullptr;
-        if (!detail::ByteSize(shape, ndim, dtype.bits, &size)) {
-            session_->Fail(C7X_SIZE, "the input is too large");
-            return nullptr;
-        }
-        if (!detail::HasInputBuffer(*session_))
-            return nullptr;
-        size_t capacity = session_->capacity;
-        size_t offset = session_->input_end != 0
-                            ? session_->input_end
-                            : c7x_client_get_input_data_offset(session_->client);
-        offset = (offset + 127) / 128 * 128;
-        if (offset > capacity || size > capacity - offset) {
-            session_->Fail(C7X_SIZE,
-                           "%zu bytes do not fit the input buffer of %zu, of which %zu are "
-                           "taken",
-                           size, capacity, offset);
+        int status =
+            c7x_client_create_input(session_->client, shape, ndim, dtype.code, dtype.bits, &tensor);
+        if (status != C7X_OK) {
+            session_->Fail(status);
             return nullptr;
         }
-        DLTensor *tensor = AddSlot(session_->buffer + offset, shape, ndim, dtype);
-        if (tensor != nullptr)
-            session_->input_end = offset + size;
-        return tensor;
+        return AddSlot(tensor.data, shape, ndim, dtype);
     }
 
     /* Makes the shared buffers at least this large; before the first CreateInput or StagingBuffer.
@@ -478,10 +421,12 @@ class Module
      * it; inputs that lie elsewhere are copied into the rest. */
     void *StagingBuffer(size_t *out_size) noexcept
     {
-        if (!IsOpen() || !detail::HasInputBuffer(*session_))
+        if (!IsOpen() || !detail::HasRoomForInputs(*session_))
             return nullptr;
-        *out_size = session_->capacity;
-        return session_->buffer;
+        void *buffer = c7x_client_get_input_buffer(session_->client, out_size);
+        if (buffer == nullptr)
+            session_->Fail(C7X_NOMEM, "there is no memory for the input buffer");
+        return buffer;
     }
 
     /* Ends the session; outputs and inputs of CreateInput are gone. May be called twice. */
