@@ -256,6 +256,21 @@ static void answers_and_cancels_agree_in_any_order(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
+/* A client that only looks does not wait behind what others run. */
+static void a_session_that_holds_nothing_ends_at_once(void **state)
+{
+    struct fixture *fixture = *state;
+    struct c7x_host_link *link = fixture->first.link;
+    struct c7x_request cancel = {.type = C7X_MSG_CANCEL, .body.cancelled_seq = 10};
+    struct c7x_response response;
+    c7x_steps_start_spin(&fixture->first, RUN_MS, 10);
+    c7x_client_close(c7x_test_loopback_open(fixture->device, NULL));
+    c7x_steps_send(link, &cancel, 11);
+    assert_int_equal(c7x_steps_take(link, C7X_MSG_CANCEL, 11, &response), C7X_OK);
+    assert_int_equal(response.body.cancel_outcome, C7X_WIRE_CANCEL_RUNNING);
+    assert_int_equal(c7x_steps_take(link, C7X_MSG_INFER, 10, &response), C7X_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +282,7 @@ int main(void)
         TEST(U40_a_closed_session_drops_what_waits_and_answers_what_runs),
         TEST(a_session_that_is_replaced_gets_no_answer_any_more),
         TEST(a_client_that_goes_takes_along_what_waits),
+        TEST(a_session_that_holds_nothing_ends_at_once),
         TEST(answers_and_cancels_agree_in_any_order),
         TEST(U31_one_session_cannot_fill_the_queue),
         TEST(U02_a_full_queue_is_busy_at_once_and_says_who_fills_it),

@@ -117,8 +117,9 @@ enum c7x_session_end_reason {
     C7X_SESSION_REPLACED, /* its endpoint begins anew, or has gone: nothing more is sent */
 };
 /*
- * Drops what waits, and queues the job that unloads what the session holds and frees it. Only what
- * runs now ends by itself. `close_seq` is the request to answer when it was asked for.
+ * Drops what waits, and frees the session: at once if it holds nothing, else by a job that unloads
+ * what it holds first. What runs now ends by itself. `close_seq` is the request to answer when it
+ * was asked for.
  */
 void c7x_session_end(struct c7x_session *session, enum c7x_session_end_reason reason,
                      uint32_t close_seq);

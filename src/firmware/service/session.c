@@ -106,21 +106,39 @@ static void unlink_session(struct c7x_session *session)
     c7x_os_mutex_unlock(&service->lock);
 }
 
-static void run_end(struct c7x_job *base)
+/* Frees the session, which holds no module and no model any more, and the job with it. */
+static void finish(struct end_job *job)
 {
-    struct end_job *job = (struct end_job *)base;
     struct c7x_session *session = job->session;
     struct c7x_service *service = session->service;
     struct c7x_response response = {.type = C7X_MSG_SESSION_CLOSE, .seq = job->reply_seq};
     uint32_t endpoint = session->endpoint;
     bool reply = job->reply;
-    c7x_module_unload_session(service->config.modules, session->number);
-    c7x_tvm_model_unload_session(session->number);
     c7x_log(STATION, "session %u ended", session->number);
     unlink_session(session);
-    free_session(session); /* the job goes with it */
+    free_session(session);
     if (reply)
         c7x_service_send(service, endpoint, &response);
+}
+
+static void run_end(struct c7x_job *base)
+{
+    struct end_job *job = (struct end_job *)base;
+    const struct c7x_session *session = job->session;
+    c7x_module_unload_session(session->service->config.modules, session->number);
+    c7x_tvm_model_unload_session(session->number);
+    finish(job);
+}
+
+/* Whether no job of the session runs, and there is nothing that only a job may unload. */
+static bool holds_nothing(struct c7x_session *session)
+{
+    struct c7x_service *service = session->service;
+    c7x_os_mutex_lock(&service->lock);
+    bool is_idle = session->jobs == NULL;
+    c7x_os_mutex_unlock(&service->lock);
+    return is_idle && c7x_module_session_count(service->config.modules, session->number) == 0 &&
+           c7x_tvm_model_session_count(session->number) == 0;
 }
 
 void c7x_session_end(struct c7x_session *session, enum c7x_session_end_reason reason,
@@ -135,7 +153,10 @@ void c7x_session_end(struct c7x_session *session, enum c7x_session_end_reason re
     c7x_os_mutex_unlock(&service->lock);
     block->end.reply = reason == C7X_SESSION_CLOSED;
     block->end.reply_seq = close_seq;
-    c7x_target_submit_always(service->config.target, &block->end.base);
+    if (holds_nothing(session))
+        finish(&block->end); /* it need not wait behind what others run */
+    else
+        c7x_target_submit_always(service->config.target, &block->end.base);
 }
 
 void c7x_session_end_all(struct c7x_service *service)
