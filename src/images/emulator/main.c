@@ -13,10 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#define DESCRIPTORS_WANTED 8192u
 
 static const char usage[] =
     "Usage: c7x_emulator [--strict-cache] --listen PATH [--foreground]\n"
@@ -46,6 +49,16 @@ static int drop_descriptors(int kept)
     if (kept >= 0)
         fcntl(kept, F_SETFD, FD_CLOEXEC);
     return kept;
+}
+
+/* Each client takes a descriptor here and one in the core, and shells allow few. */
+static void allow_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= DESCRIPTORS_WANTED)
+        return;
+    limit.rlim_cur = limit.rlim_max < DESCRIPTORS_WANTED ? limit.rlim_max : DESCRIPTORS_WANTED;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /* Whether somebody answers at the socket. */
@@ -121,6 +134,7 @@ static int run_shared(const char *path, bool foreground, bool strict)
     int ready[2] = {-1, -1};
     int lock = -1;
     drop_descriptors(-1);
+    allow_descriptors();
     int listener = listen_at(path, &lock);
     if (listener == -2) {
         if (foreground)

@@ -22,7 +22,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CLIENTS_MAX 1024u
+#define CLIENTS_MAX 1024u /* with a link */
+/* A few more may connect, to be told so, and to ask for the status or the end. */
+#define CONNECTIONS_MAX (CLIENTS_MAX + 64u)
 /* A core that dies this often without ever serving will not serve the next time either. */
 #define FAILED_STARTS_MAX 3u
 
@@ -52,7 +54,7 @@ static struct {
     uint32_t failed_starts;
     bool core_serves;
     bool stopping;
-    struct client clients[CLIENTS_MAX];
+    struct client clients[CONNECTIONS_MAX];
     uint32_t client_count;
     uint32_t next_endpoint;
     struct c7x_carveout carveout;
@@ -325,10 +327,22 @@ static void greet(struct client *client)
     close(sockets[1]);
 }
 
+static uint32_t link_count(void)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < self.client_count; i++)
+        count += self.clients[i].endpoint != 0;
+    return count;
+}
+
 static void handle_hello(struct client *client, const struct c7x_setup_message *request)
 {
+    struct c7x_setup_message full = {
+        .op = C7X_SETUP_HELLO, .status = C7X_BUSY, .client_count = CLIENTS_MAX};
     if (request->size != C7X_SETUP_VERSION || client->endpoint != 0)
         answer_status(client, request->op, C7X_VERSION);
+    else if (link_count() >= CLIENTS_MAX)
+        answer(client, &full, -1);
     else
         greet(client);
 }
@@ -380,12 +394,11 @@ static void handle_status(struct client *client)
         .supervisor_pid = getpid(),
         .core_pid = self.core_pid,
         .core_starts = self.core_starts,
+        .client_count = link_count(),
         .carveout_total = self.carveout.size,
         .carveout_free = c7x_carveout_free_bytes(&self.carveout),
         .carveout_largest = c7x_carveout_largest_free(&self.carveout),
     };
-    for (uint32_t i = 0; i < self.client_count; i++)
-        message.client_count += self.clients[i].endpoint != 0;
     answer(client, &message, -1);
 }
 
@@ -452,7 +465,7 @@ static bool handle_client(struct client *client)
 
 static bool add_client(int socket)
 {
-    if (self.client_count == CLIENTS_MAX)
+    if (self.client_count == CONNECTIONS_MAX)
         return false;
     self.clients[self.client_count++] = (struct client){.socket = socket, .pending_fd = -1};
     return true;
@@ -632,7 +645,7 @@ static void say_failure(const char *what, const char *why)
 
 int c7x_supervisor_run(const struct c7x_supervisor_config *config)
 {
-    static struct pollfd entries[3 + CLIENTS_MAX];
+    static struct pollfd entries[3 + CONNECTIONS_MAX];
     if (!set_up(config)) {
         say_failure("cannot start the core: ", strerror(errno));
         return 1;

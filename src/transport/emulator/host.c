@@ -89,6 +89,11 @@ enum c7x_status c7x_emulator_request(int socket, struct c7x_setup_message *inout
         return c7x_error_set_oom(error, STATION, answer.oom, "a shared buffer in the carve-out");
     if (answer.status == C7X_RESET)
         return gone(error);
+    if (answer.status == C7X_BUSY && answer.client_count != 0)
+        return c7x_error_set(error, C7X_BUSY, STATION,
+                             "%u clients are open on this emulator, the most that it serves; it "
+                             "has a place again when one of them closes",
+                             answer.client_count);
     if (answer.status != C7X_OK)
         return c7x_error_set(error, (enum c7x_status)answer.status, STATION,
                              "the emulator refused: %s", c7x_status_text(answer.status));

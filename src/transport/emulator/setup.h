@@ -22,7 +22,8 @@
 #define C7X_SETUP_VERSION 1u
 
 enum c7x_setup_op {
-    C7X_SETUP_HELLO = 1, /* client: version in `size`; answer: the link socket */
+    C7X_SETUP_HELLO = 1, /* client: version in `size`; answer: the link socket, or C7X_BUSY with
+                            `client_count`, the most that there may be */
     C7X_SETUP_ATTACH, /* client: size; answer: address, size, memfd. To the core: endpoint, address,
                          size, memfd */
     C7X_SETUP_DETACH, /* client, then core: address; the core's answer: `held` 1 if something still
