@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Device strings: which link a name means, and the life of the shared emulator. */
+#define _GNU_SOURCE
 #include "client_impl.h"
 
 #include "transport/emulator/emulator.h"
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SHARED_PREFIX "emu:"
@@ -36,16 +38,47 @@ static const char *device_or_default(const char *device, const char *fallback)
     return environment != NULL && environment[0] != '\0' ? environment : fallback;
 }
 
-static enum c7x_status connect_shared(const char *device, bool start, int64_t deadline_ns,
+/* Whether there is time to look again. Nobody tells when a starter has done or given up. */
+static bool pause_before(int64_t deadline_ns)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    if (c7x_os_clock_ns() >= deadline_ns)
+        return false;
+    nanosleep(&moment, NULL);
+    return true;
+}
+
+/* Connects, also to an emulator that somebody else is just starting, and starts one if wanted. */
+static enum c7x_status connect_shared(const char *path, bool start, int64_t deadline_ns,
                                       int *out_socket, struct c7x_error *error)
 {
-    char path[C7X_EMULATOR_PATH_MAX];
-    C7X_RETURN_IF_ERROR(shared_path(device, path, error));
     enum c7x_status status = c7x_emulator_connect(path, out_socket, error);
-    if (status != C7X_NO_DEVICE || !start)
-        return status;
-    C7X_RETURN_IF_ERROR(c7x_emulator_launch_shared(path, deadline_ns, error));
-    return c7x_emulator_connect(path, out_socket, error);
+    while (status == C7X_NO_DEVICE) {
+        bool may_come = start || c7x_emulator_is_starting(path);
+        if (start)
+            C7X_RETURN_IF_ERROR(c7x_emulator_launch_shared(path, deadline_ns, error));
+        status = c7x_emulator_connect(path, out_socket, error);
+        if (status != C7X_NO_DEVICE || !may_come || !pause_before(deadline_ns))
+            break;
+    }
+    return status;
+}
+
+static enum c7x_status open_shared(const char *device, bool start, int64_t deadline_ns,
+                                   struct c7x_host_link **out_link, struct c7x_error *error)
+{
+    char path[C7X_EMULATOR_PATH_MAX];
+    enum c7x_status status;
+    C7X_RETURN_IF_ERROR(shared_path(device, path, error));
+    do {
+        int socket;
+        C7X_RETURN_IF_ERROR(connect_shared(path, start, deadline_ns, &socket, error));
+        status = c7x_emulator_open_link(socket, deadline_ns, out_link, error);
+        /* It was just ending: who wants one to be started gets the next. */
+    } while (status == C7X_RESET && start && pause_before(deadline_ns));
+    if (status == C7X_OK)
+        c7x_error_clear(error); /* of the tries before */
+    return status;
 }
 
 enum c7x_status c7x_client_open_link(const struct c7x_client_options *options, int64_t deadline_ns,
@@ -53,11 +86,9 @@ enum c7x_status c7x_client_open_link(const struct c7x_client_options *options, i
 {
     const char *device = device_or_default(options->device, "emu");
     int socket;
-    if (strcmp(device, "emu") == 0)
-        C7X_RETURN_IF_ERROR(c7x_emulator_launch_private(&socket, error));
-    else
-        C7X_RETURN_IF_ERROR(
-            connect_shared(device, options->start != 0, deadline_ns, &socket, error));
+    if (strcmp(device, "emu") != 0)
+        return open_shared(device, options->start != 0, deadline_ns, out_link, error);
+    C7X_RETURN_IF_ERROR(c7x_emulator_launch_private(&socket, error));
     return c7x_emulator_open_link(socket, deadline_ns, out_link, error);
 }
 

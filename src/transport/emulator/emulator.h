@@ -28,6 +28,9 @@ enum c7x_status c7x_emulator_default_path(char path[C7X_EMULATOR_PATH_MAX],
 enum c7x_status c7x_emulator_launch_shared(const char *path, int64_t deadline_ns,
                                            struct c7x_error *error) C7X_NODISCARD;
 
+/* Whether somebody is about to start an emulator at `path`: it does not serve yet. */
+bool c7x_emulator_is_starting(const char *path);
+
 /* A connected setup socket: of a new private emulator, which ends when it is closed, or of the one
  * at `path`. */
 enum c7x_status c7x_emulator_launch_private(int *out_socket, struct c7x_error *error) C7X_NODISCARD;

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -221,6 +222,19 @@ enum c7x_status c7x_emulator_launch_shared(const char *path, int64_t deadline_ns
     }
     close(messages[0]);
     return status;
+}
+
+/* Who starts one holds the lock beside the socket until it serves. */
+bool c7x_emulator_is_starting(const char *path)
+{
+    char lock_path[C7X_EMULATOR_PATH_MAX + sizeof ".lock"];
+    snprintf(lock_path, sizeof lock_path, "%s.lock", path);
+    int lock = open(lock_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (lock < 0)
+        return false;
+    bool held = flock(lock, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    close(lock);
+    return held;
 }
 
 enum c7x_status c7x_emulator_launch_private(int *out_socket, struct c7x_error *error)
