@@ -17,13 +17,16 @@
 
 #define STATION "transport"
 #define NS_PER_S 1000000000LL
+/* The supervisor waits for nobody and answers at once; a deadline is not kept to less than this. */
+#define SETUP_GRACE_NS 5000000LL
 
 struct emulator_link {
     struct c7x_host_link base;
     int setup;
     int link;
-    bool strict;                      /* strict.h: mappings are twice as large as buffers */
-    int interrupt;                    /* an eventfd: written by interrupt, read by receive */
+    bool strict;      /* strict.h: mappings are twice as large as buffers */
+    int interrupt;    /* an eventfd: written by interrupt, read by receive */
+    uint32_t owed_op; /* of a setup request whose answer has not come in time; 0: none */
     const struct c7x_log_memory *log; /* mapped at the first read */
     struct c7x_buffer *buffers;       /* all that are attached */
     size_t buffer_count;
@@ -62,18 +65,17 @@ static bool wait_for(int socket, short events, int64_t deadline_ns)
     return wait_for_any(&entry, 1, deadline_ns);
 }
 
-enum c7x_status c7x_emulator_request(int socket, struct c7x_setup_message *inout_message,
-                                     int *out_fd, int64_t deadline_ns, struct c7x_error *error)
+/* After C7X_TIMEOUT the answer is still to come. */
+static enum c7x_status exchange(int socket, struct c7x_setup_message *inout_message, int *out_fd,
+                                int64_t deadline_ns, struct c7x_error *error)
 {
     struct c7x_setup_message answer;
     int fd = -1;
     if (c7x_setup_send(socket, inout_message, -1, true) != C7X_OK)
         return gone(error);
-    if (!wait_for(socket, POLLIN, deadline_ns)) {
-        /* The answer that is still to come must not be taken for the next one. */
-        shutdown(socket, SHUT_RDWR);
-        return c7x_error_set(error, C7X_TIMEOUT, STATION, "the emulator does not answer");
-    }
+    if (!wait_for(socket, POLLIN, deadline_ns))
+        return c7x_error_set(error, C7X_TIMEOUT, STATION,
+                             "no answer from the emulator before the deadline");
     enum c7x_status status = c7x_setup_receive(socket, &answer, &fd, true);
     if (status == C7X_PROTOCOL || (status == C7X_OK && answer.op != inout_message->op)) {
         if (fd >= 0)
@@ -98,6 +100,56 @@ enum c7x_status c7x_emulator_request(int socket, struct c7x_setup_message *inout
         return c7x_error_set(error, (enum c7x_status)answer.status, STATION,
                              "the emulator refused: %s", c7x_status_text(answer.status));
     return C7X_OK;
+}
+
+enum c7x_status c7x_emulator_request(int socket, struct c7x_setup_message *inout_message,
+                                     int *out_fd, int64_t deadline_ns, struct c7x_error *error)
+{
+    enum c7x_status status = exchange(socket, inout_message, out_fd, deadline_ns, error);
+    if (status == C7X_TIMEOUT) /* the late answer must not be taken for the next one */
+        shutdown(socket, SHUT_RDWR);
+    return status;
+}
+
+/* Takes the answer that has not come in time. A buffer that it brings is wanted no more. */
+static enum c7x_status take_late(struct emulator_link *link, struct c7x_error *error)
+{
+    struct c7x_setup_message answer;
+    int fd = -1;
+    uint32_t op = link->owed_op;
+    if (c7x_setup_receive(link->setup, &answer, &fd, true) != C7X_OK)
+        return gone(error);
+    if (fd >= 0)
+        close(fd);
+    link->owed_op = 0;
+    if (op != C7X_SETUP_ATTACH || answer.status != C7X_OK)
+        return C7X_OK;
+    struct c7x_setup_message detach = {.op = C7X_SETUP_DETACH, .address = answer.address};
+    if (c7x_setup_send(link->setup, &detach, -1, true) != C7X_OK)
+        return gone(error);
+    link->owed_op = C7X_SETUP_DETACH;
+    return C7X_OK;
+}
+
+/* A setup request of an open link, which a deadline that has come too soon does not end. */
+static enum c7x_status link_request(struct emulator_link *link,
+                                    struct c7x_setup_message *inout_message, int *out_fd,
+                                    int64_t deadline_ns, struct c7x_error *error)
+{
+    int64_t soonest_ns = c7x_os_deadline_ns(SETUP_GRACE_NS);
+    if (deadline_ns < soonest_ns)
+        deadline_ns = soonest_ns;
+    while (link->owed_op != 0) {
+        if (!wait_for(link->setup, POLLIN, deadline_ns))
+            return c7x_error_set(error, C7X_TIMEOUT, STATION,
+                                 "no answer from the emulator before the deadline");
+        C7X_RETURN_IF_ERROR(take_late(link, error));
+    }
+    uint32_t op = inout_message->op;
+    enum c7x_status status = exchange(link->setup, inout_message, out_fd, deadline_ns, error);
+    if (status == C7X_TIMEOUT)
+        link->owed_op = op;
+    return status;
 }
 
 static enum c7x_status link_send(struct c7x_host_link *base, const uint8_t *frame, size_t size,
@@ -187,8 +239,7 @@ static void link_detach(struct c7x_host_link *base, struct c7x_buffer *buffer)
     struct c7x_setup_message message = {.op = C7X_SETUP_DETACH, .address = buffer->dsp_address};
     int fd = -1;
     /* If the emulator is gone, so is the buffer. */
-    if (c7x_emulator_request(link->setup, &message, &fd, c7x_os_deadline_ns(10 * NS_PER_S), NULL) ==
-            C7X_OK &&
+    if (link_request(link, &message, &fd, c7x_os_deadline_ns(10 * NS_PER_S), NULL) == C7X_OK &&
         fd >= 0)
         close(fd);
     memset(buffer, 0, sizeof *buffer);
@@ -200,7 +251,7 @@ static enum c7x_status link_attach(struct c7x_host_link *base, size_t size, int6
     struct emulator_link *link = (struct emulator_link *)base;
     struct c7x_setup_message message = {.op = C7X_SETUP_ATTACH, .size = size};
     int fd = -1;
-    C7X_RETURN_IF_ERROR(c7x_emulator_request(link->setup, &message, &fd, deadline_ns, error));
+    C7X_RETURN_IF_ERROR(link_request(link, &message, &fd, deadline_ns, error));
     struct c7x_buffer buffer = {.size = message.size, .dsp_address = message.address};
     buffer.pointer =
         mmap(NULL, mapping_size(link, &buffer), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -239,7 +290,7 @@ static enum c7x_status map_log(struct emulator_link *link, struct c7x_error *err
     struct c7x_setup_message message = {.op = C7X_SETUP_LOG};
     int fd = -1;
     int64_t deadline = c7x_os_deadline_ns(10 * NS_PER_S);
-    C7X_RETURN_IF_ERROR(c7x_emulator_request(link->setup, &message, &fd, deadline, error));
+    C7X_RETURN_IF_ERROR(link_request(link, &message, &fd, deadline, error));
     void *log = mmap(NULL, sizeof(struct c7x_log_memory), PROT_READ, MAP_SHARED, fd, 0);
     if (fd >= 0)
         close(fd);
