@@ -404,7 +404,8 @@ enum c7x_manifest_tag {
     C7X_MANIFEST_INPUT = 7,
     C7X_MANIFEST_OUTPUT = 8,
     C7X_MANIFEST_OPERATOR = 9,
-    C7X_MANIFEST_MODEL = 10
+    C7X_MANIFEST_MODEL = 10,
+    C7X_MANIFEST_CONSTANTS = 11
 };
 
 /* Payload of INPUT and OUTPUT: this, then i64 shape[ndim], then the name, NUL-terminated. */

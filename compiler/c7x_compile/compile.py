@@ -82,6 +82,7 @@ def compile_model(path, options, progress):
             outputs=tuple(outputs),
             operators=tuple(emitted.operators),
             model=Path(path).name,
+            constant_sizes=tuple(len(data) for _, _, data in emitted.tensors),
         )
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)

@@ -19,6 +19,7 @@ TAG_INPUT = 7
 TAG_OUTPUT = 8
 TAG_OPERATOR = 9
 TAG_MODEL = 10
+TAG_CONSTANTS = 11
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Manifest:
     outputs: tuple
     operators: tuple
     model: str
+    constant_sizes: tuple
 
 
 def pack_weights(tensors, alignment):
@@ -93,6 +95,7 @@ def pack_manifest(manifest):
         (TAG_L2_BYTES, struct.pack("<Q", 0)),
         (TAG_FAST_BYTES, struct.pack("<Q", 0)),
         (TAG_MODEL, manifest.model.encode()),
+        (TAG_CONSTANTS, struct.pack(f"<{len(manifest.constant_sizes)}Q", *manifest.constant_sizes)),
     ]
     records += [(TAG_INPUT, _pack_tensor(tensor)) for tensor in manifest.inputs]
     records += [(TAG_OUTPUT, _pack_tensor(tensor)) for tensor in manifest.outputs]

@@ -75,6 +75,7 @@ class ManifestBlob(unittest.TestCase):
             outputs=(TensorInfo("y", FLOAT32, ()),),
             operators=("a/Conv", "b/Relu"),
             model="m.onnx",
+            constant_sizes=(4, 600),
         )
         blob = weights.pack_manifest(manifest)
         magic, major, minor, total, count = struct.unpack_from("<IHHII", blob)
@@ -89,6 +90,7 @@ class ManifestBlob(unittest.TestCase):
         by_tag = dict(records)
         self.assertEqual(by_tag[weights.TAG_CPU_FEATURES], b"avx fma")
         self.assertEqual(by_tag[weights.TAG_WORKSPACE_BYTES], struct.pack("<Q", 256))
+        self.assertEqual(by_tag[weights.TAG_CONSTANTS], struct.pack("<QQ", 4, 600))
         self.assertEqual(
             by_tag[weights.TAG_INPUT], struct.pack("<BBHIqq", 6, 8, 1, 2, 2, 3) + b"x\0"
         )

@@ -3,7 +3,9 @@
 onnxruntime by --check. Each is there for one thing that the emitted main or a rewrite must get right.
 """
 
+import os
 import re
+import subprocess
 import unittest
 
 import numpy as np
@@ -45,6 +47,40 @@ class Run(unittest.TestCase):
             code, out, err = support.run_cli(path, *options)
             self.assertEqual(code, 0, out + err)
             self.assertLessEqual(float(re.search(r"max error (\S+)", out).group(1)), limit)
+
+    def test_weights_of_another_model_are_refused(self):
+        """The code reads constants without a look at their shapes: others would be read past."""
+        program = check.find_c7x_compute()
+        networks = {"a": random(40, 30), "b": random(3, 2)}
+        with support.folder() as folder:
+            environment = {**os.environ, "C7X_DEVICE": f"emu:{folder}/s.sock"}
+
+            def call(*arguments):
+                return subprocess.run(
+                    [program, *map(str, arguments)],
+                    env=environment,
+                    text=True,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                )
+
+            for name, weight in networks.items():
+                shapes = {"x": (1, weight.shape[0])}, {"y": (1, weight.shape[1])}
+                network = support.model([node("MatMul", ["x", "w"], ["y"])], *shapes, {"w": weight})
+                path = support.save(network, folder / f"{name}.onnx")
+                options = ["-o", folder / f"{name}.out", "--emit-c", folder / name, "--quiet"]
+                code, out, err = support.run_cli(path, *options)
+                self.assertEqual(code, 0, out + err)
+            try:
+                call("load", folder / "a.out")
+                models = [call("model-load", folder / name / "weights.bin") for name in networks]
+                ids = [re.search(r"model_id=(\d+)", model.stdout).group(1) for model in models]
+                right, wrong = (call("infer", 1, model, "-m", folder / "a.out") for model in ids)
+                self.assertEqual(right.returncode, 0, right.stdout)
+                self.assertEqual(wrong.returncode, 1, wrong.stdout)
+                self.assertIn("made for", wrong.stdout)
+            finally:
+                call("emulator", "stop")
 
     # ---- what main does with registers ----
 

@@ -156,6 +156,12 @@ static enum c7x_status read_record(const struct c7x_manifest_record *record, con
             return refuse(error, "more than 128 outputs");
         return read_tensor(payload, record->payload_bytes,
                            &manifest->outputs[manifest->output_count++], error);
+    case C7X_MANIFEST_CONSTANTS:
+        if (record->payload_bytes % sizeof(uint64_t) != 0)
+            return refuse(error, "the record of the constants is no list of 64-bit numbers");
+        manifest->constant_sizes = payload;
+        manifest->constant_count = record->payload_bytes / sizeof(uint64_t);
+        return C7X_OK;
     case C7X_MANIFEST_MODEL:
         read_model(payload, record->payload_bytes, manifest);
         return C7X_OK;

@@ -26,6 +26,8 @@ struct c7x_manifest {
     uint32_t output_count;
     struct c7x_manifest_io *inputs; /* a block of the heap, with the outputs behind it */
     struct c7x_manifest_io *outputs;
+    const uint8_t *constant_sizes; /* u64 each, in the module; NULL: it does not say */
+    uint32_t constant_count;
     char model[C7X_MANIFEST_NAME_BYTES]; /* its name, cut if longer */
 };
 

@@ -64,6 +64,40 @@ static enum c7x_status bind_entry(struct instance *instance,
     return C7X_OK;
 }
 
+static bool constant_has_size(const TVMFFIAny *value, uint64_t size)
+{
+    const TVMDSPTensor *tensor = value->v_ptr;
+    uint64_t bytes;
+    return value->type_index == kTVMFFITensor &&
+           c7x_tvm_tensor_bytes(tensor->dl_tensor.shape, tensor->dl_tensor.ndim,
+                                tensor->dl_tensor.dtype.bits, tensor->dl_tensor.dtype.lanes,
+                                &bytes) &&
+           bytes == size;
+}
+
+/* The code reads its constants without a look at their shapes, so they must be those it was made
+ * for. */
+static enum c7x_status check_constants(const struct c7x_manifest *manifest,
+                                       const struct c7x_constants *constants,
+                                       struct c7x_error *error)
+{
+    if (manifest->constant_sizes == NULL)
+        return C7X_OK;
+    if (constants->count != manifest->constant_count)
+        return c7x_error_set(error, C7X_WEIGHTS, "tvm", "%u constants; the module is made for %u",
+                             constants->count, manifest->constant_count);
+    for (uint32_t i = 0; i < constants->count; i++) {
+        uint64_t size;
+        memcpy(&size, manifest->constant_sizes + i * sizeof(size), sizeof(size));
+        if (!constant_has_size(&constants->values[i], size))
+            return c7x_error_set(error, C7X_WEIGHTS, "tvm",
+                                 "constant %u is not the tensor of %llu bytes that the module is "
+                                 "made for",
+                                 i, (unsigned long long)size);
+    }
+    return C7X_OK;
+}
+
 static enum c7x_status bind_constants(struct instance *instance,
                                       const struct c7x_symbol_source *symbols,
                                       struct c7x_error *error)
@@ -78,8 +112,9 @@ static enum c7x_status bind_constants(struct instance *instance,
         return c7x_error_set(error, C7X_WEIGHTS, "tvm",
                              "weights: their size is missing or passes the end of the segment");
     c7x_os_cache_invalidate((void *)(uintptr_t)bytes, (size_t)size);
-    return c7x_constants_load(bytes, size, c7x_tvm.heap, instance->context.owner,
-                              &instance->constants, error);
+    C7X_RETURN_IF_ERROR(c7x_constants_load(bytes, size, c7x_tvm.heap, instance->context.owner,
+                                           &instance->constants, error));
+    return check_constants(&instance->manifest, &instance->constants, error);
 }
 
 static enum c7x_status bind_all(struct instance *instance, const struct c7x_symbol_source *symbols,
@@ -172,6 +207,15 @@ static enum c7x_status choose_constants(struct instance *instance, const struct 
     if (infer->model_id != 0) {
         C7X_RETURN_IF_ERROR(c7x_tvm_model_pin(infer->session, infer->model_id, &constants, error));
         instance->pinned_model = infer->model_id;
+    }
+    enum c7x_status status = C7X_OK;
+    if (infer->model_id != 0 ||
+        constants->count == 0) /* others were checked when they were bound */
+        status = check_constants(&instance->manifest, constants, error);
+    if (status != C7X_OK) {
+        c7x_tvm_model_unpin(instance->pinned_model);
+        instance->pinned_model = 0;
+        return status;
     }
     instance->context.constants = constants->values;
     instance->context.constant_count = (int32_t)constants->count;
