@@ -81,7 +81,7 @@ static void create_heap(size_t size)
 
 static enum c7x_status create_table(void)
 {
-    struct c7x_module_config config = {heap, &c7x_exports, &c7x_tvm_kind};
+    struct c7x_module_config config = {heap, &c7x_exports, &c7x_tvm_kind, NULL};
     return c7x_module_table_create(&config, &table);
 }
 

@@ -104,7 +104,8 @@ static void build_modules(struct c7x_test_loopback *device)
                                        .fast_heap = device->fast_heap,
                                        .l2 = device->memory.windows[L2].pointer,
                                        .l2_size = (uint32_t)C7X_MEMORY_L2_SIZE};
-    const struct c7x_module_config modules = {device->heap, &c7x_exports, &c7x_tvm_kind};
+    const struct c7x_module_config modules = {device->heap, &c7x_exports, &c7x_tvm_kind,
+                                              &device->memory};
     c7x_tvm_init(&tvm);
     assert_int_equal(c7x_module_table_create(&modules, &device->modules), C7X_OK);
 }

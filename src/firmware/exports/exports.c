@@ -19,7 +19,7 @@ static void *find_export(const struct c7x_symbol_source *source, const char *nam
     return address;
 }
 
-const struct c7x_symbol_source c7x_exports = {.find = find_export};
+const struct c7x_symbol_source c7x_exports = {.find = find_export, .title = c7x_export_title};
 
 const char *c7x_export_group(const char *name)
 {

@@ -19,6 +19,9 @@ struct c7x_export {
     const char *group;
 };
 
+/* "export table version 1, 200 names" */
+extern const char c7x_export_title[];
+
 const struct c7x_export *c7x_export_lookup(const char *name, size_t length);
 
 #endif

@@ -5,11 +5,18 @@
 #include "base/checked.h"
 
 #include <inttypes.h>
+#include <string.h>
+
+/* The import library of C7x modules: what its names stand for is the export table. */
+#define FIRMWARE_LIBRARY "dsp_syms.out"
+#define NEEDED_COUNT_MAX 16u
 
 /* The values of the tags that matter; 0 for an absent one. Unknown tags are ignored. */
 struct tags {
     uint64_t value[C7X_ELF_DT_RELR + 1];
     uint64_t gnu_hash;
+    uint64_t needed[NEEDED_COUNT_MAX];
+    unsigned needed_count;
 };
 
 static enum c7x_status refuse(struct c7x_error *error, const char *why)
@@ -17,19 +24,47 @@ static enum c7x_status refuse(struct c7x_error *error, const char *why)
     return c7x_error_set(error, C7X_LOAD, "loader", "dynamic table: %s", why);
 }
 
+static enum c7x_status refuse_place(struct c7x_error *error, const char *name)
+{
+    return c7x_error_set(error, C7X_LOAD, "loader",
+                         "dynamic table: %s is outside the file or the copied segments", name);
+}
+
+static enum c7x_status take_tag(const struct c7x_elf_dynamic *entry, struct tags *out,
+                                struct c7x_error *error)
+{
+    if (entry->tag > 0 && entry->tag <= C7X_ELF_DT_RELR)
+        out->value[entry->tag] = entry->value;
+    if (entry->tag == C7X_ELF_DT_GNU_HASH)
+        out->gnu_hash = entry->value;
+    if (entry->tag != C7X_ELF_DT_NEEDED)
+        return C7X_OK;
+    if (out->needed_count == NEEDED_COUNT_MAX)
+        return refuse(error, "more than 16 libraries are needed (DT_NEEDED)");
+    out->needed[out->needed_count++] = entry->value;
+    return C7X_OK;
+}
+
+/* Native: in a copied segment; C7x: anywhere in the file. */
+static const uint8_t *find_dynamic(const struct c7x_program *program)
+{
+    const struct c7x_elf_segment *dynamic = &program->dynamic;
+    uint64_t at = program->layout->tables_by_offset ? dynamic->offset : dynamic->vaddr;
+    return program->layout->table(program, at, dynamic->filesz);
+}
+
 static enum c7x_status read_tags(const struct c7x_program *program, struct tags *out,
                                  struct c7x_error *error)
 {
+    const uint8_t *bytes = find_dynamic(program);
     struct c7x_elf_dynamic entry;
-    for (uint64_t at = 0; at + sizeof(entry) <= program->dynamic.size; at += sizeof(entry)) {
-        if (!c7x_program_read(program, program->dynamic.vaddr + at, sizeof(entry), &entry))
-            return refuse(error, "outside the copied segments");
+    if (bytes == NULL)
+        return refuse(error, "outside the file or the copied segments");
+    for (uint64_t at = 0; program->dynamic.filesz - at >= sizeof(entry); at += sizeof(entry)) {
+        memcpy(&entry, bytes + at, sizeof(entry));
         if (entry.tag == C7X_ELF_DT_NULL)
             return C7X_OK;
-        if (entry.tag > 0 && entry.tag <= C7X_ELF_DT_RELR)
-            out->value[entry.tag] = entry.value;
-        if (entry.tag == C7X_ELF_DT_GNU_HASH)
-            out->gnu_hash = entry.value;
+        C7X_RETURN_IF_ERROR(take_tag(&entry, out, error));
     }
     return refuse(error, "not terminated");
 }
@@ -55,13 +90,96 @@ static enum c7x_status refuse_unsupported(const struct tags *tags, struct c7x_er
     return C7X_OK;
 }
 
-static enum c7x_status take_range(const struct c7x_program *program, uint64_t vaddr, uint64_t size,
-                                  uint64_t entry_size, const char *name,
-                                  struct c7x_program_range *out, struct c7x_error *error)
+static enum c7x_status take_table(struct c7x_program *program, enum c7x_program_table_name which,
+                                  const char *name, uint64_t at, uint64_t size, uint64_t entry_size,
+                                  struct c7x_error *error)
+{
+    const uint8_t *bytes;
+    if (at == 0 || size == 0)
+        return C7X_OK;
+    bytes = program->layout->table(program, at, size);
+    if (size % entry_size != 0 || bytes == NULL)
+        return c7x_error_set(error, C7X_LOAD, "loader",
+                             "%s: %" PRIu64 " bytes at 0x%" PRIx64
+                             " are not whole entries inside the file or a copied segment",
+                             name, size, at);
+    program->tables[which] = (struct c7x_program_table){bytes, size};
+    return C7X_OK;
+}
+
+/* All that a table of unknown size can have. */
+static enum c7x_status take_rest(struct c7x_program *program, enum c7x_program_table_name which,
+                                 const char *name, uint64_t at, struct c7x_error *error)
+{
+    uint64_t room = program->layout->table_room(program, at);
+    if (at == 0)
+        return C7X_OK;
+    if (room == 0)
+        return refuse_place(error, name);
+    program->tables[which] =
+        (struct c7x_program_table){program->layout->table(program, at, room), room};
+    return C7X_OK;
+}
+
+/* From the System V hash table, whose chains are as many as symbols; else as many as fit. */
+static enum c7x_status count_symbols(struct c7x_program *program, struct c7x_error *error)
+{
+    const struct c7x_program_table *hash = &program->tables[C7X_TABLE_HASH];
+    uint32_t sizes[2];
+    program->symbol_count = program->tables[C7X_TABLE_SYMBOLS].size / sizeof(struct c7x_elf_symbol);
+    if (hash->size == 0)
+        return C7X_OK;
+    if (hash->size < sizeof(sizes))
+        return refuse_place(error, "DT_HASH");
+    memcpy(sizes, hash->bytes, sizeof(sizes));
+    if (sizes[1] > program->symbol_count)
+        return c7x_error_set(error, C7X_LOAD, "loader",
+                             "symbol table: %" PRIu32 " symbols, but there is room for %" PRIu64,
+                             sizes[1], program->symbol_count);
+    program->symbol_count = sizes[1];
+    return C7X_OK;
+}
+
+static enum c7x_status take_symbols(const struct tags *tags, struct c7x_program *program,
+                                    struct c7x_error *error)
+{
+    const uint64_t *value = tags->value;
+    if (program->layout->tables_by_offset && value[C7X_ELF_DT_HASH] == 0)
+        return refuse(error, "no hash table (DT_HASH)");
+    C7X_RETURN_IF_ERROR(take_table(program, C7X_TABLE_STRINGS, "string table",
+                                   value[C7X_ELF_DT_STRTAB], value[C7X_ELF_DT_STRSZ], 1, error));
+    C7X_RETURN_IF_ERROR(
+        take_rest(program, C7X_TABLE_SYMBOLS, "DT_SYMTAB", value[C7X_ELF_DT_SYMTAB], error));
+    C7X_RETURN_IF_ERROR(
+        take_rest(program, C7X_TABLE_HASH, "DT_HASH", value[C7X_ELF_DT_HASH], error));
+    C7X_RETURN_IF_ERROR(
+        take_rest(program, C7X_TABLE_GNU_HASH, "DT_GNU_HASH", tags->gnu_hash, error));
+    return count_symbols(program, error);
+}
+
+/* TI's linker counts the entries of DT_JMPREL in DT_RELASZ too; those are then taken once. */
+static enum c7x_status take_relocations(const struct tags *tags, struct c7x_program *program,
+                                        struct c7x_error *error)
+{
+    const uint64_t *value = tags->value;
+    C7X_RETURN_IF_ERROR(take_table(program, C7X_TABLE_RELA, "DT_RELA", value[C7X_ELF_DT_RELA],
+                                   value[C7X_ELF_DT_RELASZ], sizeof(struct c7x_elf_rela), error));
+    if (value[C7X_ELF_DT_RELA] != 0 &&
+        c7x_range_inside(value[C7X_ELF_DT_JMPREL], value[C7X_ELF_DT_PLTRELSZ],
+                         value[C7X_ELF_DT_RELA], value[C7X_ELF_DT_RELASZ]))
+        return C7X_OK;
+    return take_table(program, C7X_TABLE_JMPREL, "DT_JMPREL", value[C7X_ELF_DT_JMPREL],
+                      value[C7X_ELF_DT_PLTRELSZ], sizeof(struct c7x_elf_rela), error);
+}
+
+/* Link addresses in every kind of file, of arrays inside a copied segment. */
+static enum c7x_status take_hooks(const struct c7x_program *program, uint64_t vaddr, uint64_t size,
+                                  const char *name, struct c7x_program_range *out,
+                                  struct c7x_error *error)
 {
     if (vaddr == 0 || size == 0)
         return C7X_OK;
-    if (size % entry_size != 0 || c7x_program_pointer(program, vaddr, size) == NULL)
+    if (size % sizeof(uint64_t) != 0 || c7x_program_pointer(program, vaddr, size) == NULL)
         return c7x_error_set(error, C7X_LOAD, "loader",
                              "%s: %" PRIu64 " bytes at 0x%" PRIx64
                              " are not whole entries inside a copied segment",
@@ -70,31 +188,19 @@ static enum c7x_status take_range(const struct c7x_program *program, uint64_t va
     return C7X_OK;
 }
 
-/* From the System V hash table, whose chains are as many as symbols; else as many as fit into the
- * segment. */
-static enum c7x_status take_symbols(const struct tags *tags, struct c7x_program *program,
+static enum c7x_status check_needed(const struct c7x_program *program, const struct tags *tags,
                                     struct c7x_error *error)
 {
-    const struct c7x_program_segment *segment;
-    uint32_t sizes[2];
-    uint64_t at = tags->value[C7X_ELF_DT_SYMTAB];
-    program->symbol_table = at;
-    program->hash = tags->value[C7X_ELF_DT_HASH];
-    program->gnu_hash = tags->gnu_hash;
-    segment = c7x_program_segment_of(program, at, 0);
-    if (segment == NULL || segment->in_place)
-        return refuse(error, "DT_SYMTAB is outside the copied segments");
-    program->symbol_count = (segment->vaddr + segment->memsz - at) / sizeof(struct c7x_elf_symbol);
-    if (program->hash == 0)
-        return C7X_OK;
-    if (!c7x_program_read(program, program->hash, sizeof(sizes), sizes))
-        return refuse(error, "DT_HASH is outside the copied segments");
-    if (sizes[1] > program->symbol_count)
-        return c7x_error_set(error, C7X_LOAD, "loader",
-                             "symbol table: %" PRIu32 " symbols at 0x%" PRIx64
-                             " pass the end of segment %u",
-                             sizes[1], at, segment->index);
-    program->symbol_count = sizes[1];
+    for (unsigned i = 0; i < tags->needed_count && program->layout->needs_are_checked; i++) {
+        const char *name = c7x_program_string(program, tags->needed[i]);
+        if (name == NULL)
+            return refuse(error, "a name of DT_NEEDED is outside the string table");
+        if (strcmp(name, FIRMWARE_LIBRARY) != 0)
+            return c7x_error_set(error, C7X_LOAD, "loader",
+                                 "needs the library %s (DT_NEEDED); the device has only "
+                                 "%s, the firmware's exports",
+                                 name, FIRMWARE_LIBRARY);
+    }
     return C7X_OK;
 }
 
@@ -104,20 +210,16 @@ enum c7x_status c7x_loader_read_dynamic(struct c7x_program *program, struct c7x_
     const uint64_t *value = tags.value;
     C7X_RETURN_IF_ERROR(read_tags(program, &tags, error));
     C7X_RETURN_IF_ERROR(refuse_unsupported(&tags, error));
-    C7X_RETURN_IF_ERROR(take_range(program, value[C7X_ELF_DT_STRTAB], value[C7X_ELF_DT_STRSZ], 1,
-                                   "string table", &program->strings, error));
     C7X_RETURN_IF_ERROR(take_symbols(&tags, program, error));
-    C7X_RETURN_IF_ERROR(take_range(program, value[C7X_ELF_DT_RELA], value[C7X_ELF_DT_RELASZ],
-                                   sizeof(struct c7x_elf_rela), "DT_RELA", &program->relocations[0],
-                                   error));
-    C7X_RETURN_IF_ERROR(take_range(program, value[C7X_ELF_DT_JMPREL], value[C7X_ELF_DT_PLTRELSZ],
-                                   sizeof(struct c7x_elf_rela), "DT_JMPREL",
-                                   &program->relocations[1], error));
-    C7X_RETURN_IF_ERROR(take_range(program, value[C7X_ELF_DT_INIT_ARRAY],
-                                   value[C7X_ELF_DT_INIT_ARRAYSZ], sizeof(uint64_t),
-                                   "DT_INIT_ARRAY", &program->init_array, error));
+    C7X_RETURN_IF_ERROR(take_relocations(&tags, program, error));
+    C7X_RETURN_IF_ERROR(take_hooks(program, value[C7X_ELF_DT_INIT_ARRAY],
+                                   value[C7X_ELF_DT_INIT_ARRAYSZ], "DT_INIT_ARRAY",
+                                   &program->init_array, error));
+    C7X_RETURN_IF_ERROR(take_hooks(program, value[C7X_ELF_DT_FINI_ARRAY],
+                                   value[C7X_ELF_DT_FINI_ARRAYSZ], "DT_FINI_ARRAY",
+                                   &program->fini_array, error));
     program->init = value[C7X_ELF_DT_INIT];
     program->fini = value[C7X_ELF_DT_FINI];
-    return take_range(program, value[C7X_ELF_DT_FINI_ARRAY], value[C7X_ELF_DT_FINI_ARRAYSZ],
-                      sizeof(uint64_t), "DT_FINI_ARRAY", &program->fini_array, error);
+    C7X_RETURN_IF_ERROR(program->layout->keep_tables(program, error));
+    return check_needed(program, &tags, error);
 }

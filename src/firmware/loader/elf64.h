@@ -5,11 +5,14 @@
 #define C7X_FIRMWARE_LOADER_ELF64_H
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define C7X_ELF_CLASS_64 2
 #define C7X_ELF_DATA_LITTLE 1
+#define C7X_ELF_TYPE_EXEC 2
 #define C7X_ELF_TYPE_DYN 3
+#define C7X_ELF_OSABI_C7X 64 /* C7x without an operating system */
 
 #define C7X_ELF_MACHINE_X86_64 62
 #define C7X_ELF_MACHINE_C7X 145
@@ -31,6 +34,21 @@ struct c7x_elf_header {
     uint16_t shnum;
     uint16_t shstrndx;
 };
+
+struct c7x_elf_section {
+    uint32_t name;
+    uint32_t type;
+    uint64_t flags;
+    uint64_t addr;
+    uint64_t offset;
+    uint64_t size;
+    uint32_t link;
+    uint32_t info;
+    uint64_t addralign;
+    uint64_t entsize;
+};
+
+#define C7X_ELF_SHF_ALLOC 2u
 
 #define C7X_ELF_PT_LOAD 1u
 #define C7X_ELF_PT_DYNAMIC 2u
@@ -54,6 +72,7 @@ struct c7x_elf_segment {
 
 enum c7x_elf_tag {
     C7X_ELF_DT_NULL = 0,
+    C7X_ELF_DT_NEEDED = 1,
     C7X_ELF_DT_PLTRELSZ = 2,
     C7X_ELF_DT_HASH = 4,
     C7X_ELF_DT_STRTAB = 5,
@@ -105,6 +124,12 @@ static inline unsigned c7x_elf_symbol_bind(const struct c7x_elf_symbol *symbol)
     return symbol->info >> 4;
 }
 
+/* STV_DEFAULT: others may pre-empt the definition. */
+static inline bool c7x_elf_symbol_is_public(const struct c7x_elf_symbol *symbol)
+{
+    return (symbol->other & 3u) == 0;
+}
+
 static inline unsigned c7x_elf_symbol_type(const struct c7x_elf_symbol *symbol)
 {
     return symbol->info & 0xfu;
@@ -128,6 +153,7 @@ static inline uint32_t c7x_elf_rela_type(const struct c7x_elf_rela *rela)
 
 static_assert(sizeof(struct c7x_elf_header) == 64, "ELF header");
 static_assert(sizeof(struct c7x_elf_segment) == 56, "program header");
+static_assert(sizeof(struct c7x_elf_section) == 64, "section header");
 static_assert(sizeof(struct c7x_elf_dynamic) == 16, "dynamic entry");
 static_assert(sizeof(struct c7x_elf_symbol) == 24, "symbol");
 static_assert(sizeof(struct c7x_elf_rela) == 24, "relocation");

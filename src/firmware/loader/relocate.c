@@ -2,9 +2,10 @@
 /* Fifth chapter: relocations, all of them, before any of the module's code runs. */
 #include "firmware/loader/loader_impl.h"
 
-#include "firmware/loader/arch/arch.h"
-
 #include <inttypes.h>
+#include <string.h>
+
+#define R_NONE 0u /* of every processor */
 
 static const char *const table_names[2] = {"DT_RELA", "DT_JMPREL"};
 
@@ -13,132 +14,172 @@ struct entry {
     struct c7x_elf_rela rela;
     const char *table;
     uint64_t index;
+    const char *symbol_name; /* once it is resolved; may be NULL */
 };
 
-static enum c7x_status refuse(const struct entry *entry, const char *why, struct c7x_error *error)
+static enum c7x_status refuse(const struct c7x_program *program, const struct entry *entry,
+                              const char *why, struct c7x_error *error)
 {
-    const char *name = c7x_arch_native()->relocation_name(c7x_elf_rela_type(&entry->rela));
-    return c7x_error_set(error, C7X_LOAD, "loader",
-                         "%s entry %" PRIu64 ": %s (type %" PRIu32 ") at 0x%" PRIx64 ": %s",
-                         entry->table, entry->index, name == NULL ? "relocation" : name,
-                         c7x_elf_rela_type(&entry->rela), entry->rela.offset, why);
-}
-
-static bool read_entry(const struct c7x_program *program, unsigned table, uint64_t index,
-                       struct entry *out)
-{
-    const struct c7x_program_range *range = &program->relocations[table];
-    out->table = table_names[table];
-    out->index = index;
-    return c7x_program_read(program, range->vaddr + index * sizeof(out->rela), sizeof(out->rela),
-                            &out->rela);
+    uint32_t type = c7x_elf_rela_type(&entry->rela);
+    const char *name = program->arch->relocation_name(type);
+    char section[64];
+    c7x_program_section_name(program, entry->rela.offset, section, sizeof(section));
+    (void)c7x_error_set(error, C7X_LOAD, "loader",
+                        "%s entry %" PRIu64 ": %s (type %" PRIu32 ") at 0x%" PRIx64 ": %s (in %s",
+                        entry->table, entry->index, name == NULL ? "relocation" : name, type,
+                        entry->rela.offset, why, section);
+    if (entry->symbol_name != NULL && *entry->symbol_name != '\0')
+        c7x_error_append(error, ", symbol %s", entry->symbol_name);
+    else
+        c7x_error_append(error, ", symbol %" PRIu32, c7x_elf_rela_symbol(&entry->rela));
+    c7x_error_append(error, ")");
+    return C7X_LOAD;
 }
 
 static uint64_t entry_count(const struct c7x_program *program, unsigned table)
 {
-    return program->relocations[table].size / sizeof(struct c7x_elf_rela);
+    return program->tables[C7X_TABLE_RELA + table].size / sizeof(struct c7x_elf_rela);
 }
 
-static bool table_touches_in_place(const struct c7x_program *program, unsigned table)
+static void read_entry(const struct c7x_program *program, unsigned table, uint64_t index,
+                       struct entry *out)
 {
-    struct entry entry;
+    const uint8_t *bytes = program->tables[C7X_TABLE_RELA + table].bytes;
+    *out = (struct entry){.table = table_names[table], .index = index};
+    memcpy(&out->rela, bytes + index * sizeof(out->rela), sizeof(out->rela));
+}
+
+static bool mark_table(struct c7x_program *program, unsigned table)
+{
+    bool found = false;
     for (uint64_t i = 0; i < entry_count(program, table); i++) {
         const struct c7x_program_segment *segment;
-        if (!read_entry(program, table, i, &entry))
-            return false;
+        struct entry entry;
+        read_entry(program, table, i, &entry);
         segment = c7x_program_segment_of(program, entry.rela.offset, 1);
-        if (segment != NULL && segment->in_place)
-            return true;
+        if (segment == NULL || !segment->in_place || c7x_elf_rela_type(&entry.rela) == R_NONE)
+            continue;
+        program->segments[segment - program->segments].must_copy = true;
+        found = true;
     }
-    return false;
+    return found;
 }
 
-bool c7x_loader_relocates_in_place(const struct c7x_program *program)
+bool c7x_loader_mark_relocated(struct c7x_program *program)
 {
-    return c7x_loader_uses_staged_bytes(program) &&
-           (table_touches_in_place(program, 0) || table_touches_in_place(program, 1));
+    bool found = false;
+    for (unsigned table = 0; table < 2 && c7x_loader_uses_staged_bytes(program); table++)
+        found = mark_table(program, table) || found;
+    return found;
 }
 
-static enum c7x_status refuse_undefined(const struct entry *entry, const char *name,
-                                        struct c7x_error *error)
+static enum c7x_status refuse_undefined(const struct entry *entry, struct c7x_error *error)
 {
     return c7x_error_set(error, C7X_SYMBOL, "loader",
                          "the firmware does not export: %s (needed by %s entry %" PRIu64
                          " at 0x%" PRIx64 ")",
-                         name, entry->table, entry->index, entry->rela.offset);
+                         entry->symbol_name, entry->table, entry->index, entry->rela.offset);
 }
 
-/* The module's own definition wins; a weak name that nobody has is 0. */
-static enum c7x_status resolve(const struct c7x_program *program,
-                               const struct c7x_symbol_source *imports, const struct entry *entry,
+/* Whether the firmware may supply the symbol: because the module has none, or because files of this
+ * kind let the firmware come first. */
+static bool may_import(const struct c7x_program *program, const struct c7x_elf_symbol *symbol)
+{
+    if (c7x_elf_symbol_bind(symbol) == C7X_ELF_STB_LOCAL || !c7x_elf_symbol_is_public(symbol))
+        return false;
+    return symbol->section == C7X_ELF_SHN_UNDEF || program->layout->imports_first;
+}
+
+static uint64_t own_value(const struct c7x_program *program, const struct c7x_elf_symbol *symbol)
+{
+    if (symbol->section == C7X_ELF_SHN_ABS)
+        return symbol->value;
+    return c7x_program_address(program, symbol->value, symbol->section);
+}
+
+/* A weak name that nobody has is 0. */
+static enum c7x_status resolve_symbol(const struct c7x_program *program, struct entry *entry,
+                                      const struct c7x_elf_symbol *symbol, uint64_t *out_value,
+                                      struct c7x_error *error)
+{
+    uint64_t import = 0;
+    entry->symbol_name = c7x_program_symbol_name(program, symbol);
+    if (entry->symbol_name == NULL && symbol->section == C7X_ELF_SHN_UNDEF)
+        return refuse(program, entry, "the name of its symbol is outside the string table", error);
+    if (may_import(program, symbol) && entry->symbol_name != NULL)
+        import = c7x_program_import(program, entry->symbol_name);
+    if (import != 0 || symbol->section != C7X_ELF_SHN_UNDEF) {
+        *out_value = import != 0 ? import : own_value(program, symbol);
+        return C7X_OK;
+    }
+    if (c7x_elf_symbol_bind(symbol) == C7X_ELF_STB_WEAK) {
+        *out_value = 0;
+        return C7X_OK;
+    }
+    if (!may_import(program, symbol))
+        return refuse(program, entry, "its symbol is local and not defined", error);
+    return refuse_undefined(entry, error);
+}
+
+static enum c7x_status resolve(const struct c7x_program *program, struct entry *entry,
                                uint64_t *out_value, struct c7x_error *error)
 {
     struct c7x_elf_symbol symbol;
-    const char *name;
-    void *import;
     uint32_t index = c7x_elf_rela_symbol(&entry->rela);
     if (index == 0) {
         *out_value = 0;
         return C7X_OK;
     }
-    C7X_RETURN_IF_ERROR(c7x_loader_read_symbol(program, index, &symbol, error));
+    if (c7x_loader_read_symbol(program, index, &symbol, NULL) != C7X_OK)
+        return refuse(program, entry, "there is no such symbol", error);
     if (c7x_elf_symbol_type(&symbol) == C7X_ELF_STT_TLS ||
         c7x_elf_symbol_type(&symbol) == C7X_ELF_STT_GNU_IFUNC)
-        return refuse(entry, "its symbol is thread-local or indirect", error);
-    if (symbol.section == C7X_ELF_SHN_ABS) {
-        *out_value = symbol.value;
-        return C7X_OK;
-    }
-    if (symbol.section != C7X_ELF_SHN_UNDEF) {
-        *out_value = c7x_program_address(program, symbol.value);
-        return C7X_OK;
-    }
-    name = c7x_program_symbol_name(program, &symbol);
-    if (name == NULL)
-        return refuse(entry, "the name of its symbol is outside the string table", error);
-    import = imports->find(imports, name);
-    if (import == NULL && c7x_elf_symbol_bind(&symbol) != C7X_ELF_STB_WEAK)
-        return refuse_undefined(entry, name, error);
-    *out_value = (uint64_t)(uintptr_t)import;
+        return refuse(program, entry, "its symbol is thread-local or indirect", error);
+    return resolve_symbol(program, entry, &symbol, out_value, error);
+}
+
+static enum c7x_status write_field(const struct c7x_program *program, const struct entry *entry,
+                                   struct c7x_relocation *relocation, uint8_t *field,
+                                   struct c7x_error *error)
+{
+    const struct c7x_program_segment *segment =
+        c7x_program_segment_of(program, entry->rela.offset, 1);
+    relocation->place = segment->address + (entry->rela.offset - segment->vaddr);
+    if (!program->arch->is_aligned(relocation))
+        return refuse(program, entry, "the distance is not a multiple of 4", error);
+    if (program->arch->relocate(relocation, field) == C7X_RELOCATION_OVERFLOW)
+        return refuse(program, entry, "the value does not fit", error);
     return C7X_OK;
 }
 
-static enum c7x_status apply(const struct c7x_program *program,
-                             const struct c7x_symbol_source *imports, const struct entry *entry,
+static enum c7x_status apply(const struct c7x_program *program, struct entry *entry,
                              struct c7x_error *error)
 {
-    const struct c7x_arch *arch = c7x_arch_native();
+    const struct c7x_arch *arch = program->arch;
     struct c7x_relocation relocation = {.type = c7x_elf_rela_type(&entry->rela),
                                         .addend = entry->rela.addend};
     size_t width = arch->relocation_width(relocation.type);
     uint8_t *field = c7x_program_pointer(program, entry->rela.offset, width);
-    if (relocation.type == 0) /* R_*_NONE of every processor */
+    if (relocation.type == R_NONE)
         return C7X_OK;
     if (width == 0)
-        return refuse(entry, "not supported", error);
+        return refuse(program, entry, "not supported", error);
     if (field == NULL)
-        return refuse(entry, "not inside a copied segment", error);
+        return refuse(program, entry, "not inside a copied segment", error);
     if (arch->relocation_uses_symbol(relocation.type))
-        C7X_RETURN_IF_ERROR(resolve(program, imports, entry, &relocation.symbol, error));
+        C7X_RETURN_IF_ERROR(resolve(program, entry, &relocation.symbol, error));
     else
-        relocation.relative = c7x_program_address(program, (uint64_t)relocation.addend);
-    relocation.place = (uint64_t)(uintptr_t)field;
-    if (arch->relocate(&relocation, field) == C7X_RELOCATION_OVERFLOW)
-        return refuse(entry, "the value does not fit", error);
-    return C7X_OK;
+        relocation.relative = c7x_program_address(program, (uint64_t)relocation.addend, 0);
+    return write_field(program, entry, &relocation, field, error);
 }
 
-enum c7x_status c7x_loader_relocate(struct c7x_program *program,
-                                    const struct c7x_symbol_source *imports,
-                                    struct c7x_error *error)
+enum c7x_status c7x_loader_relocate(struct c7x_program *program, struct c7x_error *error)
 {
     for (unsigned table = 0; table < 2; table++) {
         for (uint64_t i = 0; i < entry_count(program, table); i++) {
             struct entry entry;
-            if (!read_entry(program, table, i, &entry))
-                return c7x_error_set(error, C7X_LOAD, "loader", "%s is outside the segments",
-                                     table_names[table]);
-            C7X_RETURN_IF_ERROR(apply(program, imports, &entry, error));
+            read_entry(program, table, i, &entry);
+            C7X_RETURN_IF_ERROR(apply(program, &entry, error));
         }
     }
     return C7X_OK;

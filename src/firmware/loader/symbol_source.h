@@ -15,6 +15,8 @@ struct c7x_symbol_source {
      * table.
      */
     uint64_t (*extent)(const struct c7x_symbol_source *source, const void *address);
+    /* How a message about a missing name calls the export table, NULL without one. */
+    const char *title;
 };
 
 #endif

@@ -16,27 +16,42 @@ static enum c7x_status refuse(struct c7x_error *error, const char *why)
     return c7x_error_set(error, C7X_LOAD, "loader", "%s", why);
 }
 
-static enum c7x_status verify_machine(const struct c7x_elf_header *header, struct c7x_error *error)
+static enum c7x_status refuse_machine(uint16_t machine, struct c7x_error *error)
 {
-    const struct c7x_arch *arch = c7x_arch_native();
     char text[32];
-    if (header->machine == arch->machine)
-        return C7X_OK;
     return c7x_error_set(error, C7X_LOAD, "loader", "built for %s; this device executes %s",
-                         c7x_arch_machine_name(header->machine, text, sizeof(text)), arch->name);
+                         c7x_arch_machine_name(machine, text, sizeof(text)),
+                         c7x_arch_native()->name);
 }
 
-static enum c7x_status verify_header(const struct c7x_elf_header *header, struct c7x_error *error)
+/* A file of a known kind is checked to its end before it is refused, so that what is broken is
+ * called broken. */
+enum c7x_status c7x_loader_verify_machine(const struct c7x_program *program,
+                                          struct c7x_error *error)
 {
+    return program->arch == c7x_arch_native() ? C7X_OK
+                                              : refuse_machine(program->arch->machine, error);
+}
+
+static enum c7x_status find_machine(struct c7x_program *program, struct c7x_error *error)
+{
+    program->arch = c7x_arch_find(program->header.machine);
+    if (program->arch == NULL)
+        return refuse_machine(program->header.machine, error);
+    program->layout = program->arch == &c7x_arch_c7x ? &c7x_layout_c7x : &c7x_layout_native;
+    return C7X_OK;
+}
+
+static enum c7x_status verify_header(struct c7x_program *program, struct c7x_error *error)
+{
+    const struct c7x_elf_header *header = &program->header;
     static const uint8_t magic[4] = {0x7f, 'E', 'L', 'F'};
     if (memcmp(header->ident, magic, sizeof(magic)) != 0)
         return refuse(error, "not a module: no ELF header");
     if (header->ident[4] != C7X_ELF_CLASS_64 || header->ident[5] != C7X_ELF_DATA_LITTLE)
         return refuse(error, "not a module: not a 64-bit little-endian ELF file");
-    C7X_RETURN_IF_ERROR(verify_machine(header, error));
-    if (header->type != C7X_ELF_TYPE_DYN)
-        return c7x_error_set(error, C7X_LOAD, "loader",
-                             "ELF type %u is not a shared object (ET_DYN)", header->type);
+    C7X_RETURN_IF_ERROR(find_machine(program, error));
+    C7X_RETURN_IF_ERROR(program->layout->verify_header(header, error));
     if (header->ident[6] != 1 || header->version != 1)
         return refuse(error, "unknown ELF version");
     if (header->phentsize != sizeof(struct c7x_elf_segment))
@@ -79,50 +94,15 @@ static enum c7x_status verify_alignment(const struct c7x_elf_segment *segment, u
         return c7x_error_set(error, C7X_LOAD, "loader",
                              "segment %u: alignment 0x%" PRIx64 " is not a power of two up to 0x%x",
                              index, segment->align, C7X_LOADER_ALIGNMENT_MAX);
-    if (((segment->vaddr - segment->offset) & (alignment - 1)) != 0)
-        return refuse_segment(error, index, "address and file offset disagree in alignment");
     return C7X_OK;
 }
 
-static enum c7x_status verify_access(const struct c7x_elf_segment *segment, unsigned index,
-                                     struct c7x_error *error)
-{
-    uint32_t access = segment->flags & (C7X_ELF_PF_W | C7X_ELF_PF_X);
-    if (access == (C7X_ELF_PF_W | C7X_ELF_PF_X))
-        return refuse_segment(error, index, "writable and executable");
-    if ((segment->flags & C7X_LOADER_PF_IN_PLACE) != 0 && access != 0)
-        return refuse_segment(error, index, "marked for use in place, but not read-only");
-    return C7X_OK;
-}
-
-/* Segments ascend and, since each page has one access, do not share a page. */
-static enum c7x_status verify_order(const struct c7x_program *program,
-                                    const struct c7x_elf_segment *segment, unsigned index,
-                                    struct c7x_error *error)
-{
-    const struct c7x_program_segment *last;
-    if (program->segment_count == 0)
-        return C7X_OK;
-    last = &program->segments[program->segment_count - 1];
-    if (segment->vaddr < last->vaddr + last->memsz)
-        return c7x_error_set(error, C7X_LOAD, "loader",
-                             "segment %u at 0x%" PRIx64 " overlaps segment %u or is out of order",
-                             index, segment->vaddr, last->index);
-    if (segment->vaddr < c7x_round_up(last->vaddr + last->memsz, c7x_os_page_size()) &&
-        (segment->vaddr & ~(uint64_t)(c7x_os_page_size() - 1)) < last->vaddr + last->memsz)
-        return c7x_error_set(error, C7X_LOAD, "loader", "segments %u and %u share a page",
-                             last->index, index);
-    return C7X_OK;
-}
-
-static enum c7x_status add_segment(const struct c7x_image *image,
-                                   const struct c7x_elf_segment *segment, unsigned index,
+static enum c7x_status add_segment(const struct c7x_elf_segment *segment, unsigned index,
                                    struct c7x_program *program, struct c7x_error *error)
 {
-    C7X_RETURN_IF_ERROR(verify_extent(image, segment, index, error));
+    C7X_RETURN_IF_ERROR(verify_extent(&program->image, segment, index, error));
     C7X_RETURN_IF_ERROR(verify_alignment(segment, index, error));
-    C7X_RETURN_IF_ERROR(verify_access(segment, index, error));
-    C7X_RETURN_IF_ERROR(verify_order(program, segment, index, error));
+    C7X_RETURN_IF_ERROR(program->layout->verify_segment(program, segment, index, error));
     if (program->segment_count == C7X_LOADER_SEGMENT_COUNT_MAX)
         return c7x_error_set(error, C7X_LOAD, "loader", "more than %u segments",
                              C7X_LOADER_SEGMENT_COUNT_MAX);
@@ -138,15 +118,14 @@ static enum c7x_status add_segment(const struct c7x_image *image,
     return C7X_OK;
 }
 
-static enum c7x_status verify_segment(const struct c7x_image *image,
-                                      const struct c7x_elf_segment *segment, unsigned index,
+static enum c7x_status verify_segment(const struct c7x_elf_segment *segment, unsigned index,
                                       struct c7x_program *program, struct c7x_error *error)
 {
     switch (segment->type) {
     case C7X_ELF_PT_LOAD:
-        return segment->memsz == 0 ? C7X_OK : add_segment(image, segment, index, program, error);
+        return segment->memsz == 0 ? C7X_OK : add_segment(segment, index, program, error);
     case C7X_ELF_PT_DYNAMIC:
-        program->dynamic = (struct c7x_program_range){segment->vaddr, segment->filesz};
+        program->dynamic = *segment;
         return C7X_OK;
     case C7X_ELF_PT_TLS:
         return refuse_segment(error, index, "thread-local storage is not supported");
@@ -159,20 +138,19 @@ static enum c7x_status verify_segment(const struct c7x_image *image,
     }
 }
 
-enum c7x_status c7x_loader_verify(const struct c7x_image *image, struct c7x_program *program,
-                                  struct c7x_error *error)
+enum c7x_status c7x_loader_verify(struct c7x_program *program, struct c7x_error *error)
 {
-    struct c7x_elf_header header;
-    C7X_RETURN_IF_ERROR(c7x_image_read_header(image, &header, error));
-    C7X_RETURN_IF_ERROR(verify_header(&header, error));
-    for (unsigned i = 0; i < header.phnum; i++) {
+    const struct c7x_elf_header *header = &program->header;
+    C7X_RETURN_IF_ERROR(c7x_image_read_header(&program->image, &program->header, error));
+    C7X_RETURN_IF_ERROR(verify_header(program, error));
+    for (unsigned i = 0; i < header->phnum; i++) {
         struct c7x_elf_segment segment;
-        C7X_RETURN_IF_ERROR(c7x_image_read_segment(image, &header, i, &segment, error));
-        C7X_RETURN_IF_ERROR(verify_segment(image, &segment, i, program, error));
+        C7X_RETURN_IF_ERROR(c7x_image_read_segment(&program->image, header, i, &segment, error));
+        C7X_RETURN_IF_ERROR(verify_segment(&segment, i, program, error));
     }
     if (program->segment_count == 0)
         return refuse(error, "no segment to load (PT_LOAD)");
-    if (program->dynamic.size == 0)
+    if (program->dynamic.filesz == 0)
         return refuse(error, "no dynamic table (PT_DYNAMIC)");
     return C7X_OK;
 }

@@ -32,6 +32,7 @@ struct c7x_module_config {
     struct c7x_heap *heap;                   /* segments and everything else that a module holds */
     const struct c7x_symbol_source *exports; /* what modules may import */
     const struct c7x_module_kind_ops *kind;
+    const struct c7x_memory *memory; /* where the DSP has the heap; NULL: at its pointers */
 };
 
 enum c7x_status c7x_module_table_create(const struct c7x_module_config *config,

@@ -41,7 +41,7 @@ static uint64_t extent(const struct c7x_symbol_source *source, const void *addre
     return address == bytes ? sizeof(bytes) : 4;
 }
 
-static const struct c7x_symbol_source symbols = {find, extent};
+static const struct c7x_symbol_source symbols = {find, extent, NULL};
 
 static struct c7x_manifest_header *header(void)
 {

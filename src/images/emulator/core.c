@@ -127,7 +127,7 @@ static enum c7x_status build_modules(void)
         .l2_size = (uint32_t)core.memory.windows[L2].size,
     };
     struct c7x_module_config modules = {
-        .heap = core.heap, .exports = &c7x_exports, .kind = &c7x_tvm_kind};
+        .heap = core.heap, .exports = &c7x_exports, .kind = &c7x_tvm_kind, .memory = &core.memory};
     c7x_tvm_init(&tvm);
     return c7x_module_table_create(&modules, &core.modules);
 }

@@ -51,6 +51,12 @@ static bool relocation_uses_symbol(uint32_t type)
     return i < C7X_ARRAY_COUNT(types) && types[i].uses_symbol;
 }
 
+static bool is_aligned(const struct c7x_relocation *relocation)
+{
+    (void)relocation;
+    return true;
+}
+
 static enum c7x_relocation_result relocate(const struct c7x_relocation *relocation, uint8_t *field)
 {
     uint64_t value = relocation->symbol + (uint64_t)relocation->addend;
@@ -94,6 +100,7 @@ const struct c7x_arch c7x_arch_aarch64 = {
     .relocation_name = relocation_name,
     .relocation_width = relocation_width,
     .relocation_uses_symbol = relocation_uses_symbol,
+    .is_aligned = is_aligned,
     .relocate = relocate,
     .has_feature = has_feature,
     .feature_name = feature_name,

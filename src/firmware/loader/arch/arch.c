@@ -15,6 +15,16 @@ const struct c7x_arch *c7x_arch_native(void)
 #endif
 }
 
+const struct c7x_arch *c7x_arch_find(uint16_t machine)
+{
+    static const struct c7x_arch *const known[] = {&c7x_arch_c7x, &c7x_arch_x86_64,
+                                                   &c7x_arch_aarch64};
+    for (size_t i = 0; i < C7X_ARRAY_COUNT(known); i++)
+        if (known[i]->machine == machine)
+            return known[i];
+    return NULL;
+}
+
 static const struct {
     uint16_t machine;
     const char *name;

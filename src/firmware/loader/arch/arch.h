@@ -31,6 +31,9 @@ struct c7x_arch {
     size_t (*relocation_width)(uint32_t type);
     /* Whether the type takes the value of a symbol. */
     bool (*relocation_uses_symbol)(uint32_t type);
+    /* Whether the value has no bits that relocate() would drop because the processor cannot go
+     * there. */
+    bool (*is_aligned)(const struct c7x_relocation *relocation);
     /* Writes the field, which has the width above and any alignment. */
     enum c7x_relocation_result (*relocate)(const struct c7x_relocation *relocation, uint8_t *field);
     /* Whether the processor that runs this has the feature, in the spelling of Linux
@@ -42,6 +45,9 @@ struct c7x_arch {
 
 /* The processor that executes modules. */
 const struct c7x_arch *c7x_arch_native(void);
+
+/* NULL for a machine whose files the loader does not know. */
+const struct c7x_arch *c7x_arch_find(uint16_t machine);
 
 /* Name of any e_machine; "machine 42" goes into `text` for an unknown one. */
 const char *c7x_arch_machine_name(uint16_t machine, char *text, size_t text_size);

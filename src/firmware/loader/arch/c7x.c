@@ -14,6 +14,8 @@
 
 #include <string.h>
 
+enum { R_BRANCH_FIRST = 27, R_BRANCH_LAST = 30 };
+
 enum check {
     CHECK_NONE,   /* what does not fit is cut */
     CHECK_SIGNED, /* V fits `bits` bits as a signed number */
@@ -113,6 +115,20 @@ static void write_container(uint8_t *bytes, unsigned width, uint64_t word)
         bytes[i] = (uint8_t)(word >> 8 * i);
 }
 
+static uint64_t value_of(const struct field *field, const struct c7x_relocation *relocation)
+{
+    uint64_t value = relocation->symbol + (uint64_t)relocation->addend;
+    return field->is_relative ? value - (relocation->place & ~3ull) : value;
+}
+
+/* Branches go to whole instructions. */
+static bool is_aligned(const struct c7x_relocation *relocation)
+{
+    const struct field *field = find(relocation->type);
+    bool is_branch = field != NULL && field->type >= R_BRANCH_FIRST && field->type <= R_BRANCH_LAST;
+    return !is_branch || (value_of(field, relocation) & 3) == 0;
+}
+
 static enum c7x_relocation_result relocate(const struct c7x_relocation *relocation, uint8_t *bytes)
 {
     const struct field *field = find(relocation->type);
@@ -120,9 +136,7 @@ static enum c7x_relocation_result relocate(const struct c7x_relocation *relocati
         return C7X_RELOCATION_UNSUPPORTED;
     if (field->type == 0)
         return C7X_RELOCATION_DONE;
-    uint64_t value = relocation->symbol + (uint64_t)relocation->addend;
-    if (field->is_relative)
-        value -= relocation->place & ~3ull;
+    uint64_t value = value_of(field, relocation);
     if (!fits(field, value))
         return C7X_RELOCATION_OVERFLOW;
     unsigned count = field->high - field->low + 1u;
@@ -152,6 +166,7 @@ const struct c7x_arch c7x_arch_c7x = {
     .relocation_name = relocation_name,
     .relocation_width = relocation_width,
     .relocation_uses_symbol = relocation_uses_symbol,
+    .is_aligned = is_aligned,
     .relocate = relocate,
     .has_feature = has_feature,
     .feature_name = feature_name,

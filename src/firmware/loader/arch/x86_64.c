@@ -94,6 +94,12 @@ static enum c7x_relocation_result put32_unsigned(uint8_t *field, uint64_t value)
     return C7X_RELOCATION_DONE;
 }
 
+static bool is_aligned(const struct c7x_relocation *relocation)
+{
+    (void)relocation;
+    return true;
+}
+
 static enum c7x_relocation_result relocate(const struct c7x_relocation *relocation, uint8_t *field)
 {
     uint64_t sum = relocation->symbol + (uint64_t)relocation->addend;
@@ -212,6 +218,7 @@ const struct c7x_arch c7x_arch_x86_64 = {
     .relocation_name = relocation_name,
     .relocation_width = relocation_width,
     .relocation_uses_symbol = relocation_uses_symbol,
+    .is_aligned = is_aligned,
     .relocate = relocate,
     .has_feature = has_feature,
     .feature_name = feature_name,
