@@ -116,6 +116,7 @@ def main():
         tally.add(name, *count_cmocka(code, output), took, output)
     if not options.only:
         suites = [("cli", [sys.executable, "tests/cli/run.py", "--build", str(build)], 600),
+                  ("users", [sys.executable, "tests/users/run.py", "--build", str(build)], 300),
                   ("board suite on the emulator",
                    ["sh", "tests/board/test_dynmod.sh", "--module", str(build / "tests/modules/dynmod.out")], 120),
                   ("C7x relocations", [str(build / "tests/reloc_vectors"), "tests/loader/c7x-reloc-vectors.csv"], 60),

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Users' reports about what the command says: each test is named after its report."""
+import argparse
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SECONDS_MAX = 60
+# Lists of numbers whose meaning is their order, as everybody writes it.
+LISTS_OF_NUMBERS = {"shape"}
+
+
+class Command:
+    """c7x_compute of a build, with an emulator that nobody else sees."""
+
+    def __init__(self, build):
+        self.build = build
+        self.folder = tempfile.TemporaryDirectory(prefix="c7x-users-")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("C7X_")}
+        self.environment = {**kept, "XDG_RUNTIME_DIR": self.folder.name, "LC_ALL": "C.UTF-8",
+                            "C7X_EMULATOR": str(build / "bin/c7x_emulator")}
+
+    def module(self, name):
+        return str(self.build / f"tests/modules/{name}.out")
+
+    def arguments(self, *words):
+        return [str(self.build / "bin/c7x_compute"), *words]
+
+    def run(self, *words):
+        return subprocess.run(self.arguments(*words), env=self.environment, cwd=self.folder.name, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS_MAX)
+
+    def json(self, *words):
+        done = self.run(*words, "--json")
+        lines = done.stdout.splitlines()
+        assert len(lines) == 1, f"{words}: {done.stdout}{done.stderr}"
+        return json.loads(lines[0])
+
+    def close(self):
+        self.run("emulator", "stop")
+        self.folder.cleanup()
+
+
+def bare_numbers(value, key=""):
+    """Numbers that no name says anything about."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            assert name, "an empty name"
+            yield from bare_numbers(part, name)
+    elif isinstance(value, list):
+        for part in value:
+            if isinstance(part, (int, float)) and not isinstance(part, bool) and key not in LISTS_OF_NUMBERS:
+                yield f"{key}: {value}"
+            yield from bare_numbers(part, key)
+
+
+def u42_a_failure_is_an_exit_code(command):
+    silent = command.module("silent")
+    Path(command.folder.name, "zeros.raw").write_bytes(struct.pack("<4f", 0, 2, 3, 4))
+    done = command.run("run", silent, "--input", "zeros.raw", "--output", "out.raw")
+    assert done.returncode == 1, done
+    assert json.loads(done.stdout)["status"] == "error", done.stdout
+    assert not Path(command.folder.name, "out.raw").exists(), "a result was written all the same"
+
+
+def u44_every_number_has_a_name(command):
+    add_one = command.module("add_one")
+    assert command.run("emulator", "start").returncode == 0
+    assert command.run("load", add_one).returncode == 0
+    for words in (["run", add_one], ["profile", add_one], ["validate", "--module", add_one], ["ping"], ["status"],
+                  ["scan"], ["ps"], ["mem"], ["explain", "NOMEM"], ["emulator", "status"], ["load", add_one]):
+        answer = command.json(*words)
+        assert isinstance(answer, dict) and answer.get("status") == "ok", f"{words}: {answer}"
+        assert not list(bare_numbers(answer)), f"{words}: {list(bare_numbers(answer))}"
+    assert {"heap_free", "carveout_free"} <= command.json("mem").keys()
+
+
+def u44_a_failure_names_stage_and_reason(command):
+    for words in (["run", "/no/such/file"], ["load", "/no/such/file"], ["ping", "--device", "nonsense:"]):
+        answer = command.json(*words)
+        assert answer["status"] == "error", answer
+        assert answer["stage"] and answer["error"], answer
+        assert not list(bare_numbers(answer)), answer
+
+
+def u48_an_error_names_the_tensor(command):
+    Path(command.folder.name, "integers.raw").write_bytes(struct.pack("<4i", 1, 2, 3, 4))
+    done = command.run("run", command.module("add_one"), "--input", "integers.raw", "--dtype", "int32")
+    assert done.returncode == 1, done
+    assert 'input 0 "x": expected float32 [4], got int32 [4]' in done.stderr, done.stderr
+    assert '\\"x\\"' in done.stdout, done.stdout
+
+
+def u30_ps_says_who_has_the_device(command):
+    session = subprocess.Popen(command.arguments("session-run", command.module("add_one"), "--device", "emu:"),
+                               env=command.environment, cwd=command.folder.name, stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert "ready" in session.stdout.readline()
+        listed = command.json("ps")
+        mine = [entry for entry in listed["sessions"] if entry["pid"] == session.pid]
+        assert len(mine) == 1 and mine[0]["program"] == "c7x_compute" and mine[0]["module_count"] == 1, listed
+        assert any(entry["pid"] == session.pid for entry in listed["modules"]), listed
+        assert command.run("ping", "--device", "emu:").returncode == 0, "others were locked out"
+    finally:
+        session.communicate('{"op":"exit"}\n', timeout=SECONDS_MAX)
+
+
+CASES = [u30_ps_says_who_has_the_device, u42_a_failure_is_an_exit_code, u44_every_number_has_a_name,
+         u44_a_failure_names_stage_and_reason, u48_an_error_names_the_tensor]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=Path, default=ROOT / "build")
+    options = parser.parse_args()
+    failed = 0
+    for case in CASES:
+        command = Command(options.build.resolve())
+        command.run("emulator", "start")
+        try:
+            case(command)
+            print(f"PASS {case.__name__}")
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            failed += 1
+            print(f"FAIL {case.__name__}: {error}")
+        finally:
+            command.close()
+    print(f"{len(CASES) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
