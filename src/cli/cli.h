@@ -8,6 +8,7 @@
 #define C7X_CLI_CLI_H
 
 #include "c7x_compute_client.h"
+#include "c7x_inspect.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -108,6 +109,8 @@ int cli_mem(struct cli *cli);
 int cli_reset(struct cli *cli);
 int cli_raw(struct cli *cli);
 int cli_validate(struct cli *cli);
+int cli_inspect(struct cli *cli);
+int cli_verify(struct cli *cli);
 int cli_explain(struct cli *cli);
 int cli_help(struct cli *cli);
 
@@ -314,6 +317,12 @@ enum c7x_status cli_infer_tensors(struct cli *cli, const struct cli_request *req
                                   const struct cli_inputs *inputs, struct cli_outputs *outputs);
 /* All of `run` and `profile`. */
 int cli_run_job(struct cli *cli, uint32_t default_repeat);
+
+/* ---- inspect.c ---- */
+
+/* Inspects the module that the options name, for the device that they name. CLI_DONE, or the exit
+ * code after reporting. */
+int cli_inspect_file(const struct cli *cli, const struct c7x_inspection **out_inspection);
 
 /* ---- json.c ---- */
 

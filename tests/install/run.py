@@ -38,8 +38,8 @@ target_link_libraries(static c7x-compute::c7x_compute_static)
 """
 
 EXPECTED = ["bin/c7x_compute", "bin/c7x_emulator", "include/c7x_compute_client.h", "include/c7x_compute_protocol.h",
-            "include/c7x_module.h", "include/c7x_runtime.h", "include/c7x_status.h", "share/man/man1/c7x_compute.1",
-            "share/man/man1/c7x_emulator.1"]
+            "include/c7x_inspect.h", "include/c7x_module.h", "include/c7x_runtime.h", "include/c7x_status.h",
+            "share/man/man1/c7x_compute.1", "share/man/man1/c7x_emulator.1"]
 
 
 def call(*command, **options):

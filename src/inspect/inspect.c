@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+/*
+ * A module is loaded into the memory of a device that does not exist, by the firmware's own loader,
+ * up to the point where its code would run.
+ */
+#include "inspect/inspect_impl.h"
+
+#include "firmware/exports/exports.h"
+#include "firmware/loader/arch/arch.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* ---- Memory of the answer ---- */
+
+struct block {
+    struct block *next;
+    _Alignas(16) uint8_t bytes[];
+};
+
+void *c7x_inspector_alloc(struct c7x_inspector *self, size_t count, size_t size)
+{
+    struct block *block = NULL;
+    if (count <= (SIZE_MAX - sizeof(*block)) / size)
+        block = calloc(1, sizeof(*block) + count * size);
+    if (block == NULL) {
+        self->lacks_memory = true;
+        return NULL;
+    }
+    block->next = self->blocks;
+    self->blocks = block;
+    return block->bytes;
+}
+
+const char *c7x_inspector_text(struct c7x_inspector *self, const void *text, size_t size_max)
+{
+    const char *from = text;
+    const char *end = size_max == 0 ? NULL : memchr(text, 0, size_max);
+    size_t length = end == NULL ? size_max : (size_t)(end - from);
+    char *copy = c7x_inspector_alloc(self, length + 1, 1);
+    if (copy == NULL)
+        return "";
+    for (size_t i = 0; i < length; i++)
+        copy[i] = (unsigned char)from[i] < ' ' || from[i] == 0x7f ? '?' : from[i];
+    return copy;
+}
+
+/* ---- The device that does not exist ---- */
+
+/* Maps a window of the device. Pages come as they are touched; pointers are as aligned as the
+ * addresses. */
+static uint8_t *map_window(struct c7x_inspector *self, c7x_dsp_addr base, size_t size)
+{
+    size_t number = self->memory.window_count;
+    struct c7x_memory_window *window = &self->memory.windows[number];
+    struct c7x_inspector_mapping *mapping = &self->mappings[number];
+    uintptr_t start;
+    mapping->size = size + C7X_LOADER_ALIGNMENT_MAX;
+    mapping->pointer = mmap(NULL, mapping->size, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping->pointer == MAP_FAILED) {
+        self->lacks_memory = true;
+        return NULL;
+    }
+    start = ((uintptr_t)mapping->pointer + C7X_LOADER_ALIGNMENT_MAX - 1) &
+            ~(uintptr_t)(C7X_LOADER_ALIGNMENT_MAX - 1);
+    *window = (struct c7x_memory_window){
+        base, size, (uint8_t *)mapping->pointer + (start - (uintptr_t)mapping->pointer)};
+    self->memory.window_count++;
+    return window->pointer;
+}
+
+static bool make_device(struct c7x_inspector *self, const void *bytes, size_t size)
+{
+    uint8_t *heap = map_window(self, C7X_MEMORY_HEAP_BASE, C7X_MEMORY_HEAP_SIZE);
+    uint8_t *staged = map_window(self, C7X_MEMORY_CARVEOUT_BASE, size);
+    if (heap == NULL || staged == NULL)
+        return false;
+    if (size != 0)
+        memcpy(staged, bytes, size);
+    self->bytes = staged;
+    self->size = size;
+    self->heap = c7x_heap_create(heap, C7X_MEMORY_HEAP_SIZE, "DDR heap");
+    return self->heap != NULL;
+}
+
+static void free_device(struct c7x_inspector *self)
+{
+    if (self->heap != NULL)
+        c7x_heap_destroy(self->heap);
+    for (size_t i = 0; i < self->memory.window_count; i++)
+        (void)munmap(self->mappings[i].pointer, self->mappings[i].size);
+}
+
+/* ---- Inspection ---- */
+
+static void read_machine(struct c7x_inspector *self)
+{
+    static const uint8_t magic[4] = {0x7f, 'E', 'L', 'F'};
+    char text[32];
+    uint8_t head[20];
+    const char *name;
+    if (self->size < sizeof(head))
+        return;
+    memcpy(head, self->bytes, sizeof(head));
+    if (memcmp(head, magic, sizeof(magic)) != 0)
+        return;
+    name = c7x_arch_machine_name((uint16_t)(head[18] | head[19] << 8), text, sizeof(text));
+    self->result.machine = c7x_inspector_text(self, name, strlen(name));
+}
+
+/* A file of no known kind asks the emulator. */
+static const char *name_device(const struct c7x_inspector *self, enum c7x_inspect_device device)
+{
+    if (device == C7X_INSPECT_DEVICE_BOARD)
+        return c7x_arch_c7x.name;
+    if (device == C7X_INSPECT_DEVICE_OWN && self->result.machine != NULL &&
+        strcmp(self->result.machine, c7x_arch_c7x.name) == 0)
+        return c7x_arch_c7x.name;
+    return c7x_arch_native()->name;
+}
+
+/* All as far as it can be read, and the first thing that stands against the module. */
+static enum c7x_status look(struct c7x_inspector *self)
+{
+    struct c7x_loader_request request = {
+        .bytes = self->bytes,
+        .size = self->size,
+        .address = C7X_MEMORY_CARVEOUT_BASE,
+        .heap = self->heap,
+        .memory = &self->memory,
+        .owner = c7x_heap_owner_new(self->heap),
+        .imports = &c7x_exports,
+    };
+    C7X_RETURN_IF_ERROR(c7x_loader_open(&request, &self->program, &self->error));
+    c7x_inspector_read_segments(self);
+    c7x_inspector_read_symbols(self);
+    c7x_inspector_read_contents(self);
+    self->result.bytes.load = c7x_heap_owner_bytes(self->heap, request.owner);
+    return c7x_inspector_judge(self);
+}
+
+enum c7x_status c7x_inspect(const void *bytes, size_t size, enum c7x_inspect_device device,
+                            const struct c7x_inspection **out_inspection)
+{
+    struct c7x_inspector *self = calloc(1, sizeof(*self));
+    if (self == NULL)
+        return C7X_HOST_NOMEM;
+    self->result.bytes.file = size;
+    self->result.bytes.heap_total = C7X_MEMORY_HEAP_SIZE;
+    if (make_device(self, bytes, size)) {
+        read_machine(self);
+        self->result.device = name_device(self, device);
+        self->result.status = look(self);
+    }
+    free_device(self);
+    self->result.reason = self->result.status == C7X_OK ? "" : self->error.text;
+    if (self->lacks_memory) {
+        c7x_inspection_free(&self->result);
+        return C7X_HOST_NOMEM;
+    }
+    *out_inspection = &self->result;
+    return C7X_OK;
+}
+
+void c7x_inspection_free(const struct c7x_inspection *inspection)
+{
+    /* The inspection is the first member of what was allocated. */
+    struct c7x_inspector *self = (struct c7x_inspector *)(uintptr_t)inspection;
+    struct block *block = self == NULL ? NULL : self->blocks;
+    while (block != NULL) {
+        struct block *next = block->next;
+        free(block);
+        block = next;
+    }
+    free(self);
+}
