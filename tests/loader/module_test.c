@@ -39,12 +39,15 @@ static struct c7x_module_io io;
 static struct c7x_infer_result result;
 static unsigned released_count;
 static int section_balance;
+static char events[16]; /* of the module `hooks` */
 
 static void release(void *context, c7x_dsp_addr address)
 {
     (void)context;
     assert_int_equal(address, 0xC0000000u);
     released_count++;
+    if (events[0] != '\0')
+        strcat(events, "s"); /* the staged bytes are given back */
 }
 
 static void section_begin(void)
@@ -94,6 +97,7 @@ static int set_up(void **state)
     create_heap(HEAP_BYTES);
     released_count = 0;
     section_balance = 0;
+    memset(events, 0, sizeof(events));
     c7x_error_clear(&error);
     return create_table() == C7X_OK ? 0 : -1;
 }
@@ -251,6 +255,46 @@ static void a_hundred_rounds_leave_nothing(void **state)
         assert_int_equal(block_count(), before);
     }
     assert_int_equal(released_count, 100);
+}
+
+static void run_rounds(const char *name)
+{
+    uint64_t size = stage(name);
+    struct c7x_heap_statistics before;
+    struct c7x_heap_statistics after;
+    c7x_heap_get_statistics(heap, &before);
+    for (unsigned i = 0; i < 1000; i++) {
+        uint32_t handle = 0;
+        assert_int_equal(load_staged(size, SESSION, i % 2 != 0, &handle), C7X_OK);
+        run_without_inputs(handle, C7X_OK);
+        unload(handle);
+        c7x_heap_get_statistics(heap, &after);
+        assert_int_equal(after.free, before.free);
+        assert_int_equal(after.largest, before.largest);
+        assert_int_equal(after.block_count, before.block_count);
+    }
+}
+
+static void a_thousand_rounds_of_bare_modules_leave_the_heap_exact(void **state)
+{
+    (void)state;
+    run_rounds("only_text");
+    run_rounds("only_data");
+    run_rounds("only_bss");
+}
+
+/* After a call what the registers hold goes. At unload the order of the spec: the module's
+ * clean-up, what its registers hold then, its destructors, and the staged bytes last. */
+static void unload_runs_the_hooks_in_order(void **state)
+{
+    uint32_t handle = load("hooks");
+    (void)state;
+    make_request();
+    x.data = events;
+    assert_int_equal(run(handle), C7X_OK);
+    assert_string_equal(events, "epr");
+    unload(handle);
+    assert_string_equal(events, "eprcrfs");
 }
 
 static void calls_leave_no_memory_behind(void **state)
@@ -698,6 +742,8 @@ int main(void)
         TEST(add_one_runs),
         TEST(a_copied_module_does_not_need_the_staged_bytes),
         TEST(a_hundred_rounds_leave_nothing),
+        TEST(a_thousand_rounds_of_bare_modules_leave_the_heap_exact),
+        TEST(unload_runs_the_hooks_in_order),
         TEST(calls_leave_no_memory_behind),
         TEST(two_modules_live_side_by_side),
         TEST(a_constructor_runs_and_a_weak_import_is_null),
