@@ -61,13 +61,13 @@ class C7xVirtualMachine:
 
         kv_resident: the module's caches stay on the device, where kv_bind() made room for them. An input given as None,
         or left out at the end, is then the next slot, of the declared shape and dtype; where the module declares
-        nothing, a TensorSpec in its place tells them. Outputs 1, 2, ... go to the slots for the next run; output 0 alone
-        is returned.
+        nothing, a TensorSpec in its place tells them. Outputs 1, 2, ... go to the slots for the next run; output 0
+        alone is returned.
 
         Raises TypeError for what is no array; C7xError: "TENSOR" names the input, what was expected and what it got;
         "CALL" the module failed; "TIMEOUT" the deadline passed, and arrays of create_input() are ordinary memory from
-        now on, which the run that was given up may still read; "RESET" the device went away, the next call opens it
-        again.
+        now on, which the run that was given up may still read; "BUSY" the device's queue is full; "RESET" the device
+        went away, the next call opens it again.
         """
         return self._run(inputs, kv_resident, as_views=False)
 
@@ -188,8 +188,8 @@ class C7xVirtualMachine:
 
     def _slot(self, index: int) -> TensorSpec:
         if index >= len(self._declared_inputs):
-            raise self._library.error(TENSOR, f"input {index}: the module declares {len(self._declared_inputs)} inputs; "
-                                              "a TensorSpec tells the shape and dtype of a KV slot")
+            raise self._library.error(TENSOR, f"input {index}: the module declares {len(self._declared_inputs)} "
+                                              "inputs; a TensorSpec tells the shape and dtype of a KV slot")
         return self._declared_inputs[index]
 
     @functools.cached_property

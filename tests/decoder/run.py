@@ -30,8 +30,8 @@ PROMPTS = ([1, 17, 99, 3, 42, 64], [127, 5, 5, 80])
 
 
 class Reference:
-    """What onnxruntime makes of a prompt: the tokens, those of the prompt and then the likeliest, and the logits of each
-    step.
+    """What onnxruntime makes of a prompt: the tokens, at first the prompt's and then the likeliest, and the logits of
+    each step.
     """
 
     def __init__(self, session, prompt):

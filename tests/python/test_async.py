@@ -10,6 +10,7 @@ import weakref
 import numpy as np
 
 from c7x_compute import C7xError
+from c7x_compute._flights import IN_FLIGHT_MAX
 from support import machine
 
 X = np.array([1, -2.5, 3e4, 0], np.float32)
@@ -136,6 +137,33 @@ class Cancelled(unittest.IsolatedAsyncioTestCase):
                 await asyncio.gather(*runs, return_exceptions=True)
             results = await asyncio.gather(*(vm.run_async(X) for _ in range(20)))
         self.assertEqual(len(results), 20)
+
+    async def test_a_place_that_was_handed_over_is_handed_on(self):
+        with machine("add_one") as vm:
+            await vm.run_async(X)
+            flights = vm._session._flights
+            for _ in range(IN_FLIGHT_MAX):
+                await flights._enter(asyncio.get_running_loop())
+            run = asyncio.create_task(vm.run_async(X))
+            await asyncio.sleep(0)
+            flights._leave()
+            await asyncio.sleep(0)  # it has been told, and comes to it in the next turn
+            run.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await run
+            np.testing.assert_array_equal(await asyncio.wait_for(vm.run_async(X), 10), X + 1)
+            for _ in range(IN_FLIGHT_MAX - 1):
+                flights._leave()
+
+    async def test_a_session_may_be_collected_before_its_runs(self):
+        vm = machine("spin")
+        run = asyncio.create_task(vm.run_async(spin(50)))
+        await asyncio.sleep(0)
+        vm._session.close()
+        run.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await run
+        vm.close()
 
     async def test_close_lets_runs_end(self):
         vm = machine("spin")

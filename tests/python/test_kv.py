@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Caches that stay on the device. The module kv returns x + the first number of each cache and adds k * x to cache k."""
+"""Caches that stay on the device. The module kv returns x + the first number of each cache, and adds k * x to cache k.
+"""
 
 import asyncio
 import unittest
