@@ -19,6 +19,8 @@
 #define NS_PER_S 1000000000LL
 /* The supervisor waits for nobody and answers at once; a deadline is not kept to less than this. */
 #define SETUP_GRACE_NS 5000000LL
+/* How long a detach may wait; what is not answered by then is settled with the next request. */
+#define DETACH_WAIT_NS 200000000LL
 
 struct emulator_link {
     struct c7x_host_link base;
@@ -28,7 +30,7 @@ struct emulator_link {
     int interrupt;    /* an eventfd: written by interrupt, read by receive */
     uint32_t owed_op; /* of a setup request whose answer has not come in time; 0: none */
     const struct c7x_log_memory *log; /* mapped at the first read */
-    struct c7x_buffer *buffers;       /* all that are attached */
+    struct c7x_buffer *buffers;       /* all that are attached; pointer NULL: to be given back */
     size_t buffer_count;
     size_t buffer_capacity;
 };
@@ -116,19 +118,48 @@ static enum c7x_status take_late(struct emulator_link *link, struct c7x_error *e
 {
     struct c7x_setup_message answer;
     int fd = -1;
-    uint32_t op = link->owed_op;
     if (c7x_setup_receive(link->setup, &answer, &fd, true) != C7X_OK)
         return gone(error);
     if (fd >= 0)
         close(fd);
+    if (link->owed_op == C7X_SETUP_ATTACH && answer.status == C7X_OK)
+        link->buffers[link->buffer_count++] =
+            (struct c7x_buffer){.size = answer.size, .dsp_address = answer.address};
     link->owed_op = 0;
-    if (op != C7X_SETUP_ATTACH || answer.status != C7X_OK)
-        return C7X_OK;
-    struct c7x_setup_message detach = {.op = C7X_SETUP_DETACH, .address = answer.address};
-    if (c7x_setup_send(link->setup, &detach, -1, true) != C7X_OK)
-        return gone(error);
-    link->owed_op = C7X_SETUP_DETACH;
     return C7X_OK;
+}
+
+/* Asks for the end of one buffer that is to be given back, if there is one. */
+static enum c7x_status give_one_back(struct emulator_link *link, struct c7x_error *error)
+{
+    for (size_t i = 0; i < link->buffer_count; i++) {
+        struct c7x_setup_message message = {.op = C7X_SETUP_DETACH,
+                                            .address = link->buffers[i].dsp_address};
+        if (link->buffers[i].pointer != NULL)
+            continue;
+        link->buffers[i] = link->buffers[--link->buffer_count];
+        if (c7x_setup_send(link->setup, &message, -1, true) != C7X_OK)
+            return gone(error);
+        link->owed_op = C7X_SETUP_DETACH;
+        break;
+    }
+    return C7X_OK;
+}
+
+/* Until no answer is owed and nothing is to be given back. */
+static enum c7x_status settle(struct emulator_link *link, int64_t deadline_ns,
+                              struct c7x_error *error)
+{
+    for (;;) {
+        if (link->owed_op == 0)
+            C7X_RETURN_IF_ERROR(give_one_back(link, error));
+        if (link->owed_op == 0)
+            return C7X_OK;
+        if (!wait_for(link->setup, POLLIN, deadline_ns))
+            return c7x_error_set(error, C7X_TIMEOUT, STATION,
+                                 "no answer from the emulator before the deadline");
+        C7X_RETURN_IF_ERROR(take_late(link, error));
+    }
 }
 
 /* A setup request of an open link, which a deadline that has come too soon does not end. */
@@ -139,12 +170,7 @@ static enum c7x_status link_request(struct emulator_link *link,
     int64_t soonest_ns = c7x_os_deadline_ns(SETUP_GRACE_NS);
     if (deadline_ns < soonest_ns)
         deadline_ns = soonest_ns;
-    while (link->owed_op != 0) {
-        if (!wait_for(link->setup, POLLIN, deadline_ns))
-            return c7x_error_set(error, C7X_TIMEOUT, STATION,
-                                 "no answer from the emulator before the deadline");
-        C7X_RETURN_IF_ERROR(take_late(link, error));
-    }
+    C7X_RETURN_IF_ERROR(settle(link, deadline_ns, error));
     uint32_t op = inout_message->op;
     enum c7x_status status = exchange(link->setup, inout_message, out_fd, deadline_ns, error);
     if (status == C7X_TIMEOUT)
@@ -206,43 +232,33 @@ static size_t mapping_size(const struct emulator_link *link, const struct c7x_bu
     return link->strict ? c7x_strict_file_size(buffer->size) : buffer->size;
 }
 
-static bool remember(struct emulator_link *link, struct c7x_buffer buffer)
+/* Room for one buffer more, and for one that comes too late. */
+static bool make_room(struct emulator_link *link)
 {
-    if (link->buffer_count == link->buffer_capacity) {
-        size_t capacity = link->buffer_capacity == 0 ? 8 : 2 * link->buffer_capacity;
-        struct c7x_buffer *buffers = realloc(link->buffers, capacity * sizeof *buffers);
-        if (buffers == NULL)
-            return false;
-        link->buffers = buffers;
-        link->buffer_capacity = capacity;
-    }
-    link->buffers[link->buffer_count++] = buffer;
+    if (link->buffer_count + 2 <= link->buffer_capacity)
+        return true;
+    size_t capacity = link->buffer_capacity == 0 ? 8 : 2 * link->buffer_capacity;
+    struct c7x_buffer *buffers = realloc(link->buffers, capacity * sizeof *buffers);
+    if (buffers == NULL)
+        return false;
+    link->buffers = buffers;
+    link->buffer_capacity = capacity;
     return true;
 }
 
-static void forget(struct emulator_link *link, const struct c7x_buffer *buffer)
-{
-    for (size_t i = 0; i < link->buffer_count; i++)
-        if (link->buffers[i].pointer == buffer->pointer) {
-            link->buffers[i] = link->buffers[--link->buffer_count];
-            return;
-        }
-}
-
+/* If the emulator is gone, so is the buffer; if it hangs, only the first one waits. */
 static void link_detach(struct c7x_host_link *base, struct c7x_buffer *buffer)
 {
     struct emulator_link *link = (struct emulator_link *)base;
+    int64_t wait_ns = link->owed_op == 0 ? DETACH_WAIT_NS : 0;
     if (buffer->pointer == NULL)
         return;
-    forget(link, buffer);
+    for (size_t i = 0; i < link->buffer_count; i++)
+        if (link->buffers[i].pointer == buffer->pointer)
+            link->buffers[i].pointer = NULL;
     munmap(buffer->pointer, mapping_size(link, buffer));
-    struct c7x_setup_message message = {.op = C7X_SETUP_DETACH, .address = buffer->dsp_address};
-    int fd = -1;
-    /* If the emulator is gone, so is the buffer. */
-    if (link_request(link, &message, &fd, c7x_os_deadline_ns(10 * NS_PER_S), NULL) == C7X_OK &&
-        fd >= 0)
-        close(fd);
     memset(buffer, 0, sizeof *buffer);
+    (void)!settle(link, c7x_os_deadline_ns(wait_ns), NULL);
 }
 
 static enum c7x_status link_attach(struct c7x_host_link *base, size_t size, int64_t deadline_ns,
@@ -251,19 +267,21 @@ static enum c7x_status link_attach(struct c7x_host_link *base, size_t size, int6
     struct emulator_link *link = (struct emulator_link *)base;
     struct c7x_setup_message message = {.op = C7X_SETUP_ATTACH, .size = size};
     int fd = -1;
+    if (!make_room(link))
+        return c7x_error_set(error, C7X_HOST_NOMEM, STATION, "no memory for a buffer");
     C7X_RETURN_IF_ERROR(link_request(link, &message, &fd, deadline_ns, error));
     struct c7x_buffer buffer = {.size = message.size, .dsp_address = message.address};
     buffer.pointer =
         mmap(NULL, mapping_size(link, &buffer), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (fd >= 0)
         close(fd);
-    if (buffer.pointer == MAP_FAILED || !remember(link, buffer)) {
-        if (buffer.pointer == MAP_FAILED)
-            buffer.pointer = NULL;
-        link_detach(base, &buffer);
+    bool mapped = buffer.pointer != MAP_FAILED;
+    if (!mapped)
+        buffer.pointer = NULL; /* to be given back */
+    link->buffers[link->buffer_count++] = buffer;
+    if (!mapped)
         return c7x_error_set(error, C7X_HOST_NOMEM, STATION,
                              "cannot map a shared buffer of %zu bytes", size);
-    }
     *out_buffer = buffer;
     return C7X_OK;
 }
@@ -324,7 +342,8 @@ static void link_close(struct c7x_host_link *base)
 {
     struct emulator_link *link = (struct emulator_link *)base;
     for (size_t i = 0; i < link->buffer_count; i++)
-        munmap(link->buffers[i].pointer, mapping_size(link, &link->buffers[i]));
+        if (link->buffers[i].pointer != NULL)
+            munmap(link->buffers[i].pointer, mapping_size(link, &link->buffers[i]));
     free(link->buffers);
     if (link->log != NULL)
         munmap((void *)(uintptr_t)link->log, sizeof *link->log);
