@@ -125,6 +125,30 @@ static void u02_a_deadline_while_a_buffer_is_made_ends_nothing_else(void **state
     assert_int_equal(users_free_bytes(client, "carve-out"), free_bytes);
 }
 
+/* Nor does close wait for a device that hangs, longer than the deadline. */
+static void u02_close_comes_back_from_a_device_that_hangs(void **state)
+{
+    struct c7x_emulator_status status;
+    struct c7x_client *hanging = users_open_as(&emulator, "hanging");
+    uint32_t add_one = users_load(hanging, "add_one");
+    struct c7x_shared *shared;
+    (void)state;
+    users_run_add_one(hanging, add_one, 1);
+    assert_int_equal(c7x_shared_create(hanging, 65536, "own", &shared), C7X_OK);
+    c7x_test_emulator_status(&emulator, &status);
+    assert_true(status.core_pid > 1);
+    c7x_client_set_deadline(hanging, 50);
+    int64_t start_ms = c7x_test_now_ms();
+    assert_int_equal(kill((pid_t)status.core_pid, SIGSTOP), 0);
+    enum c7x_status pinged = c7x_client_ping(hanging, NULL, NULL);
+    c7x_client_close(hanging);
+    int64_t took = c7x_test_now_ms() - start_ms;
+    assert_int_equal(kill((pid_t)status.core_pid, SIGCONT), 0);
+    assert_int_equal(pinged, C7X_TIMEOUT);
+    assert_true(took < 1000);
+    assert_int_equal(c7x_client_ping(client, NULL, NULL), C7X_OK);
+}
+
 /* ---- U04 ---- */
 
 static void u04_the_second_round_is_as_good_as_the_first(void **state)
@@ -309,6 +333,7 @@ int main(int argc, char **argv)
         TEST(u02_a_full_queue_is_busy_at_once),
         TEST(u02_deadlines_hold),
         TEST(u02_a_deadline_while_a_buffer_is_made_ends_nothing_else),
+        TEST(u02_close_comes_back_from_a_device_that_hangs),
         TEST(u04_the_second_round_is_as_good_as_the_first),
         TEST(u30_a_device_is_shared_and_says_by_whom),
         TEST(u31_one_process_does_not_eat_the_pool),
