@@ -141,6 +141,7 @@ static void u02_close_comes_back_from_a_device_that_hangs(void **state)
     int64_t start_ms = c7x_test_now_ms();
     assert_int_equal(kill((pid_t)status.core_pid, SIGSTOP), 0);
     enum c7x_status pinged = c7x_client_ping(hanging, NULL, NULL);
+    c7x_shared_free(shared);
     c7x_client_close(hanging);
     int64_t took = c7x_test_now_ms() - start_ms;
     assert_int_equal(kill((pid_t)status.core_pid, SIGCONT), 0);
