@@ -208,7 +208,8 @@ void c7x_shared_free(struct c7x_shared *shared);
 
 /*
  * One request in flight, with windows of its own. Several may be, of one client or many; those of
- * one module and priority run in the order in which they were sent.
+ * one module and priority run in the order in which they were sent, but for one whose output window
+ * turns out to be too small: that is sent again, behind the others (say output_bytes to avoid it).
  */
 struct c7x_inference;
 
