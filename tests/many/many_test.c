@@ -2,7 +2,8 @@
 /*
  * Many clients, threads and processes, on one emulator. Processes are this program once more, as
  * `many_test NUMBER DEVICE RESULTS`: it says "l" when it has loaded everything, waits for a byte,
- * and ends by saying how many inferences it has run, or why it failed.
+ * and ends by saying how many inferences it has run, or why it failed. From number ENDLESS on it
+ * never ends by itself.
  */
 #define _GNU_SOURCE
 #include "many/client.h"
@@ -10,6 +11,7 @@
 #include "support/raw.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -26,7 +28,8 @@
 
 #define CLIENTS_CI 8
 #define CLIENTS_SOAK 64
-#define ROUNDS 600 /* with C7X_SOAK */
+#define ENDLESS 2000 /* numbers of processes that run until they are killed */
+#define ROUNDS 600   /* with C7X_SOAK */
 #define SOON_MS 120000
 #define MODULES_MAX 64   /* that one client may hold */
 #define SESSIONS_MAX 256 /* that a device takes */
@@ -40,7 +43,7 @@ static int clients_wanted(void)
 
 /* ---- One client, as a process ---- */
 
-static int be_client(const char *number, const char *device, const char *results)
+static int be_client(const char *number, const char *device, const char *results, bool endless)
 {
     static struct catalog catalog;
     static struct many_client self;
@@ -49,7 +52,7 @@ static int be_client(const char *number, const char *device, const char *results
     catalog_read_results(&catalog, results);
     bool good = many_client_begin(&self, &catalog, atoi(number), device);
     good = good && write(STDOUT_FILENO, &byte, 1) == 1 && read(STDIN_FILENO, &byte, 1) == 1 &&
-           many_client_run(&self, c7x_test_rounds(ROUNDS));
+           many_client_run(&self, endless ? INT_MAX : c7x_test_rounds(ROUNDS));
     good = many_client_end(&self) && good;
     catalog_free(&catalog);
     if (!good)
@@ -309,6 +312,45 @@ static void many_clients_get_what_each_would_get_alone(void **state)
     free(workers);
 }
 
+/* Others go on as if nothing had happened; stop() looks that nothing is left of the dead. */
+static void clients_that_are_killed_disturb_nobody(void **state)
+{
+    static struct catalog catalog;
+    struct process processes[CLIENTS_CI / 2];
+    char results[C7X_TEST_PATH_MAX + 16];
+    char byte = 'g';
+    pthread_barrier_t barrier;
+    struct worker *workers = calloc(CLIENTS_CI / 2, sizeof *workers);
+    (void)state;
+    assert_non_null(workers);
+    catalog_make(&catalog);
+    run_alone(&catalog);
+    snprintf(results, sizeof results, "%s/results", emulator.folder);
+    catalog_write_results(&catalog, results);
+    for (int i = 0; i < CLIENTS_CI / 2; i++)
+        start_process(&processes[i], ENDLESS + i, emulator.device, results);
+    for (int i = 0; i < CLIENTS_CI / 2; i++)
+        read_from(&processes[i], &byte, 1);
+    start_workers(workers, CLIENTS_CI / 2, &catalog, &barrier);
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < CLIENTS_CI / 2; i++)
+        assert_int_equal(write(processes[i].to, &byte, 1), 1);
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < CLIENTS_CI / 2; i++) {
+        int status;
+        for (int j = 0; j < 5 + 7 * i; j++)
+            c7x_test_pause();
+        assert_int_equal(kill(processes[i].pid, SIGKILL), 0);
+        assert_int_equal(waitpid(processes[i].pid, &status, 0), processes[i].pid);
+        assert_true(WIFSIGNALED(status)); /* it had not failed before */
+        close(processes[i].to);
+        close(processes[i].from);
+    }
+    assert_true(end_workers(workers, CLIENTS_CI / 2, &barrier) > 0);
+    catalog_free(&catalog);
+    free(workers);
+}
+
 static void a_handle_is_nothing_to_others(void **state)
 {
     struct c7x_client *clients[CLIENTS_CI];
@@ -427,10 +469,11 @@ static void one_session_too_many_is_refused_naming_the_limit(void **state)
 int main(int argc, char **argv)
 {
     if (argc == 4)
-        return be_client(argv[1], argv[2], argv[3]);
+        return be_client(argv[1], argv[2], argv[3], atoi(argv[1]) >= ENDLESS);
     signal(SIGPIPE, SIG_IGN); /* a client's process that has ended is a failure, not our end */
     const struct CMUnitTest tests[] = {
         TEST(many_clients_get_what_each_would_get_alone),
+        TEST(clients_that_are_killed_disturb_nobody),
         TEST(a_handle_is_nothing_to_others),
         TEST(a_buffer_is_nothing_to_others),
         TEST(a_kept_module_is_everybodys),
