@@ -46,6 +46,15 @@ tsan: all ## the tests under ThreadSanitizer, with the two smallest models
 	@$(MAKE) --no-print-directory programs BUILD=build-tsan CMAKE_FLAGS="-DC7X_SANITIZE=thread"
 	@$(PYTHON) tools/test.py --build build-tsan --quick
 
+.PHONY: fuzz
+SECONDS ?= 20
+fuzz: ## each fuzz target for 20 s under ASan and UBSan: make fuzz [SECONDS=20] [HOURS=1 over all]
+	@tools/packages.sh fuzz
+	@cmake -S . -B build-fuzz -G Ninja -DCMAKE_C_COMPILER=clang -DC7X_FUZZ=ON -DC7X_WERROR=ON \
+	    -DC7X_SANITIZE=address,undefined >/dev/null
+	@ninja -C build-fuzz --quiet fuzzers
+	@python3 fuzz/run.py --build build-fuzz --seconds $(SECONDS) $(if $(HOURS),--hours $(HOURS))
+
 .PHONY: soak
 soak: all ## the long tests at full count
 	@C7X_SOAK=1 $(PYTHON) tools/test.py --build $(BUILD) --only soak
@@ -65,7 +74,7 @@ ci: ## what CI runs
 
 .PHONY: clean
 clean: ## remove all that was built
-	rm -rf build build-asan build-tsan build-clang build-gcc
+	rm -rf build build-asan build-tsan build-clang build-gcc build-fuzz
 
 .PHONY: help
 help: ## this list

@@ -4,6 +4,9 @@ if(C7X_SANITIZE)
   add_compile_options(-fsanitize=${C7X_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${C7X_SANITIZE})
 endif()
+if(C7X_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
 
 # c7x_library(NAME SOURCES a.c ... [USES other ...]): a static library that is linked into the images.
 function(c7x_library name)
