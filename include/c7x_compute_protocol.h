@@ -339,7 +339,7 @@ struct c7x_msg_session_open_resp {
     wire_u32 queue_depth; /* requests that may wait at one target */
     wire_u32 modules_max; /* on the device */
     wire_u32 models_max;
-    wire_u32 reserved;
+    wire_u32 lease_ms; /* 0: none; else the session ends when no frame has come for so long */
 };
 C7X_WIRE_SIZE(c7x_msg_session_open_resp, 56);
 C7X_WIRE_OFFSET(c7x_msg_session_open_resp, cycle_hz, 32);

@@ -129,7 +129,7 @@ static enum c7x_status open_session(struct c7x_client *client, int64_t deadline_
         return c7x_error_set(&thread_error, C7X_PROTOCOL, C7X_CLIENT_STATION,
                              "the device answered another client's session");
     client->has_session = true;
-    return C7X_OK;
+    return c7x_client_keep_lease(client, response.body.session_open.lease_ms);
 }
 
 static enum c7x_status bind_printf(struct c7x_client *client, int64_t deadline_ns)
@@ -227,6 +227,7 @@ void c7x_client_close(struct c7x_client *client)
 {
     if (client == NULL)
         return;
+    c7x_client_end_lease(client);
     close_session(client);
     if (client->link != NULL) {
         c7x_client_end_inferences(client);

@@ -6,9 +6,9 @@
  *   exchange.c   requests in flight              inference.c asynchronous inference
  *   load.c       files to modules and models     infer.c     one inference: inputs, outputs
  *   buffers.c    input and output buffers        printed.c   what modules print
- *   kv.c         caches that stay there
  *   shared.c     buffers of callers              list.c      what a device holds
  *   letgo.c      buffers of requests given up    raw.c       frames as they are
+ *   kv.c         caches that stay there          lease.c     sessions that stay alive
  *
  * Threads: any number may call. `lock` guards what is marked below; the transport's setup calls are
  * one at a time under `setup_lock`; the client's own input and output buffers belong to one call at
@@ -105,6 +105,9 @@ struct c7x_client {
     struct c7x_inference *completed_first; /* lock: completed and not taken, oldest first */
     struct c7x_inference *completed_last;
     int event_fd;      /* lock: -1 until somebody asks */
+    uint32_t lease_ms; /* of the session, which `keeper` renews; 0: none */
+    pthread_t keeper;
+    bool stops_keeper; /* lock */
     bool has_reader;   /* lock: the thread below runs */
     bool stops_reader; /* lock */
     pthread_t reader;
@@ -181,6 +184,12 @@ const char *c7x_client_intern_station(const char *name);
  */
 void c7x_client_let_go(struct c7x_client *client, struct c7x_buffer *first,
                        struct c7x_buffer *second, uint32_t seq);
+
+/* ---- lease.c ---- */
+
+/* Renews the session's lease until it ends; 0 ms: there is none. C7X_HOST_NOMEM. */
+enum c7x_status c7x_client_keep_lease(struct c7x_client *client, uint32_t lease_ms) C7X_NODISCARD;
+void c7x_client_end_lease(struct c7x_client *client);
 
 /* ---- printed.c ---- */
 

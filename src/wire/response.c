@@ -78,6 +78,7 @@ static void encode_session_open(const struct c7x_response *response, struct c7x_
         .queue_depth = wire_u32_put(response->body.session_open.queue_depth),
         .modules_max = wire_u32_put(response->body.session_open.modules_max),
         .models_max = wire_u32_put(response->body.session_open.models_max),
+        .lease_ms = wire_u32_put(response->body.session_open.lease_ms),
     };
     memcpy(frame, &message, sizeof message);
 }
@@ -271,6 +272,7 @@ static void decode_session_open(const uint8_t *bytes, struct c7x_response *respo
     response->body.session_open.queue_depth = wire_u32_get(message.queue_depth);
     response->body.session_open.modules_max = wire_u32_get(message.modules_max);
     response->body.session_open.models_max = wire_u32_get(message.models_max);
+    response->body.session_open.lease_ms = wire_u32_get(message.lease_ms);
 }
 
 static enum c7x_status decode_error_text(const uint8_t *bytes, size_t size,

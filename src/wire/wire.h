@@ -132,6 +132,7 @@ struct c7x_response {
             uint32_t queue_depth;
             uint32_t modules_max;
             uint32_t models_max;
+            uint32_t lease_ms;
         } session_open;
         struct {
             uint32_t total;

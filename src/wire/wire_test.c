@@ -113,7 +113,7 @@ static const struct {
     {"set_printf_buf", {.type = C7X_MSG_SET_PRINTF_BUF}},
     {"session_open",
      {.type = C7X_MSG_SESSION_OPEN,
-      .body.session_open = {12, V3_1, 0x0123456789ABCDEF, 1000000000, 96, 1024, 1024}}},
+      .body.session_open = {12, V3_1, 0x0123456789ABCDEF, 1000000000, 96, 1024, 1024, 30000}}},
     {"session_close", {.type = C7X_MSG_SESSION_CLOSE}},
     {"cancel", {.type = C7X_MSG_CANCEL, .body.cancel_outcome = C7X_WIRE_CANCEL_REMOVED}},
     {"list",

@@ -116,7 +116,7 @@ static void receive(void *context)
     c7x_service_run(device->service);
 }
 
-static void build_service(struct c7x_test_loopback *device)
+static void build_service(struct c7x_test_loopback *device, uint32_t lease_ms)
 {
     const struct c7x_target_config target = {"DSP_C7-1", "TIVX_C71_P1", 96, 1024 * 1024};
     const struct c7x_service_config service = {
@@ -125,6 +125,7 @@ static void build_service(struct c7x_test_loopback *device)
         .heap = device->heap,
         .fast_heap = device->fast_heap,
         .modules = device->modules,
+        .lease_ms = lease_ms,
         .target = &device->target,
     };
     assert_int_equal(c7x_target_init(&device->target, &target), C7X_OK);
@@ -134,11 +135,16 @@ static void build_service(struct c7x_test_loopback *device)
 
 struct c7x_test_loopback *c7x_test_loopback_start(void)
 {
+    return c7x_test_loopback_start_with_lease(0);
+}
+
+struct c7x_test_loopback *c7x_test_loopback_start_with_lease(uint32_t lease_ms)
+{
     struct c7x_test_loopback *device = calloc(1, sizeof *device);
     assert_non_null(device);
     build_memory(device);
     build_modules(device);
-    build_service(device);
+    build_service(device, lease_ms);
     return device;
 }
 

@@ -17,6 +17,8 @@
 struct c7x_test_loopback;
 
 struct c7x_test_loopback *c7x_test_loopback_start(void);
+/* One whose transport cannot tell that a client has died: sessions have a lease. */
+struct c7x_test_loopback *c7x_test_loopback_start_with_lease(uint32_t lease_ms);
 /* The device goes away: every call on its links answers C7X_RESET. Links stay to be closed. */
 void c7x_test_loopback_halt(struct c7x_test_loopback *device);
 /* Ends and frees the device, and asserts that its firmware has given all memory back. All links are

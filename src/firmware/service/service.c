@@ -58,6 +58,7 @@ static void describe_device(const struct c7x_service *service, const struct c7x_
     response->body.session_open.cycle_hz = c7x_os_cycle_hz();
     response->body.session_open.queue_depth = service->config.target->config.queue_depth_max;
     response->body.session_open.modules_max = C7X_MODULE_COUNT_MAX;
+    response->body.session_open.lease_ms = service->config.lease_ms;
     response->body.session_open.models_max = C7X_TVM_MODEL_COUNT_MAX;
 }
 
@@ -232,6 +233,9 @@ static void handle_frame(struct c7x_service *service, uint32_t endpoint, const u
     struct c7x_response response = {0};
     struct c7x_error error;
     bool answered = true;
+    if (session != NULL)
+        session->last_frame_ns = c7x_os_clock_ns();
+    c7x_session_expire(service, session);
     c7x_error_clear(&error);
     enum c7x_status status = c7x_wire_decode_request(
         frame, size, session != NULL ? session->version : C7X_WIRE_VERSION_3_0, &request,

@@ -32,6 +32,11 @@ struct c7x_service_config {
     struct c7x_heap *heap;
     struct c7x_heap *fast_heap; /* only listed; NULL: none */
     struct c7x_module_table *modules;
+    /*
+     * Where the transport cannot tell that a client has died (RPMessage): a session from which no
+     * frame has come for so long ends as soon as somebody else speaks. 0: it can.
+     */
+    uint32_t lease_ms;
     struct c7x_target *target; /* where loads, inferences and unloads run */
 };
 

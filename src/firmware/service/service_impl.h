@@ -65,6 +65,7 @@ struct c7x_service_job {
 struct c7x_session {
     struct c7x_service *service;
     struct c7x_session *next;     /* under the service's lock, as far as `errors` */
+    int64_t last_frame_ns;        /* when its last frame came; the receiving role's */
     bool is_ending;               /* its last job is queued: no frame finds it any more */
     bool is_silent;               /* its endpoint has gone or begun anew: nothing is sent */
     struct c7x_service_job *jobs; /* oldest first; from being queued until answered */
@@ -124,6 +125,9 @@ enum c7x_session_end_reason {
 void c7x_session_end(struct c7x_session *session, enum c7x_session_end_reason reason,
                      uint32_t close_seq);
 void c7x_session_end_all(struct c7x_service *service);
+/* Ends those whose lease has run out, but for `speaker`, whose frame is here, and any with a job.
+ */
+void c7x_session_expire(struct c7x_service *service, const struct c7x_session *speaker);
 
 /* ---- session.c: any task, with the service locked ---- */
 

@@ -173,6 +173,32 @@ void c7x_session_end_all(struct c7x_service *service)
     } while (session != NULL);
 }
 
+/* A session that has gone silent for too long, or NULL. */
+static struct c7x_session *find_expired(struct c7x_service *service,
+                                        const struct c7x_session *speaker)
+{
+    int64_t limit = c7x_os_clock_ns() - (int64_t)service->config.lease_ms * 1000000;
+    c7x_os_mutex_lock(&service->lock);
+    struct c7x_session *session = service->sessions;
+    while (session != NULL && (session == speaker || session->is_ending || session->jobs != NULL ||
+                               session->last_frame_ns > limit))
+        session = session->next;
+    c7x_os_mutex_unlock(&service->lock);
+    return session;
+}
+
+void c7x_session_expire(struct c7x_service *service, const struct c7x_session *speaker)
+{
+    struct c7x_session *session;
+    if (service->config.lease_ms == 0)
+        return;
+    while ((session = find_expired(service, speaker)) != NULL) {
+        c7x_log(STATION, "session %u has been silent for more than its lease of %u ms",
+                session->number, service->config.lease_ms);
+        c7x_session_end(session, C7X_SESSION_REPLACED, 0);
+    }
+}
+
 /* ---- Begin ---- */
 
 /* A session that goes on and is not of the endpoint itself; NULL: none. */
@@ -277,6 +303,7 @@ enum c7x_status c7x_session_create(struct c7x_service *service, uint32_t endpoin
     session->number = service->next_session++;
     if (service->next_session == 0)
         service->next_session = 1;
+    session->last_frame_ns = c7x_os_clock_ns();
     link_session(session);
     *out_session = session;
     return C7X_OK;
