@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times the real models against onnxruntime, one thread each, in turns within one run.
+"""Times the real models against onnxruntime, one thread each, in turns within one run; and the loader on
+modules of growing size.
 
 Prints a table and writes build/bench/results.json: a list of {name, unit, ratio, goal, met}, where
-ratio is ours over onnxruntime's, and goal and met are null where no goal is set. Exits 1 when a goal
-is missed.
+ratio is ours over onnxruntime's, and goal and met are null where no goal is set. Of `load-KIND-Nx`,
+which has ms, too, it is the time for each symbol and relocation over that of the smallest module, 1x.
+Exits 1 when a goal is missed.
 """
 
 import argparse
@@ -26,6 +28,7 @@ from models import MODELS  # noqa: E402
 RESULTS = ROOT / "build" / "bench" / "results.json"
 GOALS = {"resnet50-thin": 2.0}
 ROUND_SECONDS = 0.25
+LOADING_GOAL = 2.0  # linear, but for the caches that larger tables leave
 
 
 class DeviceSession:
@@ -72,7 +75,7 @@ class DeviceSession:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help="models; all when none is given")
+    parser.add_argument("names", nargs="*", help="models, or loading; all when none is given")
     parser.add_argument("--rounds", type=int, default=8, help="turns for each side (default 8)")
     args = parser.parse_args()
     results = []
@@ -95,9 +98,38 @@ def main():
         )
         shown = "-" if goal is None else f"{goal:.1f}{'' if met else ' missed'}"
         print(f"{model.name:<16}{ours:>10.3f}{theirs:>16.3f}{ratio:>8.2f}{shown:>8}", flush=True)
+    if not args.names or "loading" in args.names:
+        results += measure_loading()
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")
     return 1 if any(result["met"] is False for result in results) else 0
+
+
+def measure_loading():
+    """The rows of the loader, for modules of 20,000 symbols and 200,000 relocations, and multiples."""
+    program = ROOT / "build" / "bench" / "bench_loading"
+    text = subprocess.run([str(program)], stdout=subprocess.PIPE, text=True, check=True).stdout
+    rows, base = [], {}
+    print(f"{'module':<16}{'load ms':>10}{'copy ms':>16}{'ratio':>8}{'goal':>8}")
+    for line in text.splitlines():
+        kind, factor, load, copy = line.split()
+        each = float(load) / int(factor)
+        ratio = each / base.setdefault(kind, each)
+        met = ratio <= LOADING_GOAL
+        name = f"load-{kind}-{factor}x"
+        rows.append(
+            {
+                "name": name,
+                "unit": "ratio",
+                "ratio": round(ratio, 3),
+                "goal": LOADING_GOAL,
+                "met": met,
+                "ms": float(load),
+            }
+        )
+        shown = f"{LOADING_GOAL:.1f}{'' if met else ' missed'}"
+        print(f"{name:<16}{float(load):>10.3f}{float(copy):>16.3f}{ratio:>8.2f}{shown:>8}", flush=True)
+    return rows
 
 
 def measure(model, rounds):

@@ -113,17 +113,19 @@ bool c7x_program_find_indexed(const struct c7x_program *program, const char *nam
     }
 }
 
-/* Of symbols with one name the first is found. */
+/* Of symbols with one name the first is found, and the others are not in the way. */
 static void add_to_index(struct c7x_program *program, uint32_t symbol)
 {
     struct c7x_elf_symbol definition;
+    struct c7x_elf_symbol other;
     const char *name;
     uint64_t slot;
     if (!c7x_program_definition(program, symbol, &definition, &name) || *name == '\0')
         return;
-    slot = gnu_hash_of(name);
-    while (program->index[slot & program->index_mask] != 0)
-        slot++;
+    for (slot = gnu_hash_of(name); program->index[slot & program->index_mask] != 0; slot++) {
+        if (is_named(program, program->index[slot & program->index_mask], name, &other))
+            return;
+    }
     program->index[slot & program->index_mask] = symbol;
 }
 
