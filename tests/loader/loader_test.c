@@ -263,6 +263,47 @@ static void relocations_of_symbols(void **state)
     c7x_loader_unload(program, false);
 }
 
+/* The list of RELR stands in the strings: one word, then the 1st and the 3rd of those behind it. */
+static void put_relr(uint64_t first)
+{
+    const uint64_t entries[2] = {first, 1 | 1 << 1 | 1 << 3};
+    memcpy(file.strings + 0x200, entries, sizeof(entries));
+    elf_builder_dynamic(&builder, C7X_ELF_DT_RELR, ELF_AT(strings[0x200]));
+    elf_builder_dynamic(&builder, C7X_ELF_DT_RELRSZ, sizeof(entries));
+}
+
+static void packed_relative_relocations(void **state)
+{
+    struct c7x_program *program;
+    (void)state;
+    for (size_t i = 0; i < 5; i++)
+        file.data[i] = ELF_AT(data[7]) + i;
+    put_relr(ELF_AT(data[0]));
+    elf_builder_finish(&builder);
+    program = load_file(false);
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(data_word(program, i), i == 0 || i == 1 || i == 3
+                                                    ? (uintptr_t)find(program, "data") + 56 + i
+                                                    : ELF_AT(data[7]) + i);
+    assert_true(c7x_loader_uses_staged_bytes(program));
+    c7x_loader_unload(program, false);
+}
+
+static void packed_relocations_are_bounded(void **state)
+{
+    struct c7x_program *program;
+    (void)state;
+    put_relr(ELF_AT(weights));
+    elf_builder_finish(&builder);
+    program = load_file(false); /* with a copy of the weights */
+    assert_false(c7x_loader_uses_staged_bytes(program));
+    c7x_loader_unload(program, false);
+    elf_builder_init(&builder, &file);
+    put_relr(0x7fff0000);
+    elf_builder_finish(&builder);
+    refused("DT_RELR entry 0: word at 0x7fff0000: not inside a copied segment");
+}
+
 static void a_weak_import_may_be_absent(void **state)
 {
     struct c7x_program *program;
@@ -471,7 +512,6 @@ static const struct lie lies[] = {
     LIE(dynamic[6].value, 25, "DT_RELA"),
     LIE(dynamic[6].value, UINT64_MAX - 23, "DT_RELA"),
     LIE(dynamic[7].tag, C7X_ELF_DT_REL, "REL relocations"),
-    LIE(dynamic[7].tag, C7X_ELF_DT_RELR, "RELR relocations"),
     LIE(hash[1], 0x10000, "65536 symbols"),
     LIE(symbols[1].name, 0x300, "symbol 1: name"),
 };
@@ -610,6 +650,8 @@ int main(void)
         TEST(staged_bytes_stay_as_they_were),
         TEST(segments_honour_large_alignment),
         TEST(relocations_of_symbols),
+        TEST(packed_relative_relocations),
+        TEST(packed_relocations_are_bounded),
         TEST(a_weak_import_may_be_absent),
         TEST(all_missing_imports_are_listed),
         TEST(unsupported_relocations_are_refused_by_name),

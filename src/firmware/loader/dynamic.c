@@ -74,9 +74,6 @@ static enum c7x_status refuse_unsupported(const struct tags *tags, struct c7x_er
     if (tags->value[C7X_ELF_DT_REL] != 0 ||
         (tags->value[C7X_ELF_DT_JMPREL] != 0 && tags->value[C7X_ELF_DT_PLTREL] != C7X_ELF_DT_RELA))
         return refuse(error, "REL relocations are not supported, only RELA");
-    if (tags->value[C7X_ELF_DT_RELR] != 0)
-        return refuse(error,
-                      "RELR relocations are not supported (link with -z nopack-relative-relocs)");
     if (tags->value[C7X_ELF_DT_RELAENT] != 0 &&
         tags->value[C7X_ELF_DT_RELAENT] != sizeof(struct c7x_elf_rela))
         return refuse(error, "DT_RELAENT is not 24");
@@ -162,6 +159,10 @@ static enum c7x_status take_relocations(const struct tags *tags, struct c7x_prog
                                         struct c7x_error *error)
 {
     const uint64_t *value = tags->value;
+    if (program->layout->tables_by_offset && value[C7X_ELF_DT_RELR] != 0)
+        return refuse(error, "RELR relocations are not supported for this processor");
+    C7X_RETURN_IF_ERROR(take_table(program, C7X_TABLE_RELR, "DT_RELR", value[C7X_ELF_DT_RELR],
+                                   value[C7X_ELF_DT_RELRSZ], sizeof(uint64_t), error));
     C7X_RETURN_IF_ERROR(take_table(program, C7X_TABLE_RELA, "DT_RELA", value[C7X_ELF_DT_RELA],
                                    value[C7X_ELF_DT_RELASZ], sizeof(struct c7x_elf_rela), error));
     if (value[C7X_ELF_DT_RELA] != 0 &&

@@ -92,6 +92,7 @@ enum c7x_elf_tag {
     C7X_ELF_DT_FINI_ARRAY = 26,
     C7X_ELF_DT_INIT_ARRAYSZ = 27,
     C7X_ELF_DT_FINI_ARRAYSZ = 28,
+    C7X_ELF_DT_RELRSZ = 35,
     C7X_ELF_DT_RELR = 36,
     C7X_ELF_DT_GNU_HASH = 0x6ffffef5
 };

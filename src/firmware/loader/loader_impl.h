@@ -47,6 +47,7 @@ enum c7x_program_table_name {
     C7X_TABLE_GNU_HASH, /* size 0: none */
     C7X_TABLE_RELA,
     C7X_TABLE_JMPREL,
+    C7X_TABLE_RELR, /* native files alone */
     C7X_TABLE_COUNT
 };
 

@@ -49,25 +49,92 @@ static void read_entry(const struct c7x_program *program, unsigned table, uint64
     memcpy(&out->rela, bytes + index * sizeof(out->rela), sizeof(out->rela));
 }
 
+/* ---- DT_RELR: an even entry is the address of a word; the bits of an odd one stand for the 63
+ * words behind those before it. Each word holds a link address. ---- */
+
+struct relr_walk {
+    uint64_t entry;  /* number of the next */
+    uint64_t bits;   /* of the current odd entry, those still to come */
+    uint64_t vaddr;  /* of the word that the lowest of them stands for */
+    uint64_t behind; /* first word that the next odd entry stands for */
+};
+
+static bool next_relr(const struct c7x_program *program, struct relr_walk *walk,
+                      uint64_t *out_vaddr)
+{
+    const struct c7x_program_table *table = &program->tables[C7X_TABLE_RELR];
+    for (;;) {
+        uint64_t entry;
+        for (; walk->bits != 0; walk->bits >>= 1, walk->vaddr += sizeof(uint64_t)) {
+            if ((walk->bits & 1) == 0)
+                continue;
+            *out_vaddr = walk->vaddr;
+            walk->bits >>= 1;
+            walk->vaddr += sizeof(uint64_t);
+            return true;
+        }
+        if (walk->entry == table->size / sizeof(entry))
+            return false;
+        memcpy(&entry, table->bytes + walk->entry++ * sizeof(entry), sizeof(entry));
+        walk->bits = (entry & 1) != 0 ? entry >> 1 : 1;
+        walk->vaddr = (entry & 1) != 0 ? walk->behind : entry;
+        walk->behind = walk->vaddr + ((entry & 1) != 0 ? 63 : 1) * sizeof(uint64_t);
+    }
+}
+
+static bool mark_place(struct c7x_program *program, uint64_t vaddr)
+{
+    const struct c7x_program_segment *segment = c7x_program_segment_of(program, vaddr, 1);
+    if (segment == NULL || !segment->in_place)
+        return false;
+    program->segments[segment - program->segments].must_copy = true;
+    return true;
+}
+
+static bool mark_relr(struct c7x_program *program)
+{
+    struct relr_walk walk = {0};
+    uint64_t vaddr;
+    bool found = false;
+    while (next_relr(program, &walk, &vaddr))
+        found = mark_place(program, vaddr) || found;
+    return found;
+}
+
+static enum c7x_status apply_relr(const struct c7x_program *program, struct c7x_error *error)
+{
+    struct relr_walk walk = {0};
+    uint64_t vaddr;
+    while (next_relr(program, &walk, &vaddr)) {
+        uint64_t value;
+        uint8_t *field = c7x_program_pointer(program, vaddr, sizeof(value));
+        if (field == NULL)
+            return c7x_error_set(error, C7X_LOAD, "loader",
+                                 "DT_RELR entry %" PRIu64 ": word at 0x%" PRIx64
+                                 ": not inside a copied segment",
+                                 walk.entry - 1, vaddr);
+        memcpy(&value, field, sizeof(value));
+        value = c7x_program_address(program, value, 0);
+        memcpy(field, &value, sizeof(value));
+    }
+    return C7X_OK;
+}
+
 static bool mark_table(struct c7x_program *program, unsigned table)
 {
     bool found = false;
     for (uint64_t i = 0; i < entry_count(program, table); i++) {
-        const struct c7x_program_segment *segment;
         struct entry entry;
         read_entry(program, table, i, &entry);
-        segment = c7x_program_segment_of(program, entry.rela.offset, 1);
-        if (segment == NULL || !segment->in_place || c7x_elf_rela_type(&entry.rela) == R_NONE)
-            continue;
-        program->segments[segment - program->segments].must_copy = true;
-        found = true;
+        if (c7x_elf_rela_type(&entry.rela) != R_NONE)
+            found = mark_place(program, entry.rela.offset) || found;
     }
     return found;
 }
 
 bool c7x_loader_mark_relocated(struct c7x_program *program)
 {
-    bool found = false;
+    bool found = c7x_loader_uses_staged_bytes(program) && mark_relr(program);
     for (unsigned table = 0; table < 2 && c7x_loader_uses_staged_bytes(program); table++)
         found = mark_table(program, table) || found;
     return found;
@@ -175,6 +242,7 @@ static enum c7x_status apply(const struct c7x_program *program, struct entry *en
 
 enum c7x_status c7x_loader_relocate(struct c7x_program *program, struct c7x_error *error)
 {
+    C7X_RETURN_IF_ERROR(apply_relr(program, error));
     for (unsigned table = 0; table < 2; table++) {
         for (uint64_t i = 0; i < entry_count(program, table); i++) {
             struct entry entry;
