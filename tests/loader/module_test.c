@@ -586,6 +586,22 @@ static void running_out_of_memory_has_numbers(void **state)
     assert_true(error.oom.free <= error.oom.total);
 }
 
+/* The module never frees its workspace, and fails with some of it in hand. */
+static void workspace_ends_with_the_call_that_took_it(void **state)
+{
+    struct c7x_heap_statistics first;
+    struct c7x_heap_statistics last;
+    uint32_t handle = load("hungry");
+    (void)state;
+    run_without_inputs(handle, C7X_NOMEM);
+    c7x_heap_get_statistics(heap, &first);
+    for (int i = 0; i < 10; i++)
+        run_without_inputs(handle, C7X_NOMEM);
+    c7x_heap_get_statistics(heap, &last);
+    assert_int_equal(last.block_count, first.block_count);
+    assert_int_equal(last.free, first.free);
+}
+
 static jmp_buf out_of_the_call;
 
 static void escape(enum c7x_station station)
@@ -763,6 +779,7 @@ int main(void)
         TEST(a_failing_entry_is_reported),
         TEST(abort_ends_the_call_alone),
         TEST(running_out_of_memory_has_numbers),
+        TEST(workspace_ends_with_the_call_that_took_it),
         TEST(an_abandoned_module_is_quarantined),
         TEST(print_goes_to_the_client),
         TEST(spin_runs_as_long_as_asked),

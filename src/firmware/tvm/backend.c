@@ -12,7 +12,7 @@ void *TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t size, in
     (void)device_id;
     (void)dtype_code;
     (void)dtype_bits;
-    return size > SIZE_MAX ? NULL : c7x_tvm_alloc((size_t)size, 0, TVMDSP_POOL_MAIN);
+    return size > SIZE_MAX ? NULL : c7x_tvm_alloc_workspace((size_t)size);
 }
 
 int TVMBackendFreeWorkspace(int device_type, int device_id, void *workspace)

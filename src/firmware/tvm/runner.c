@@ -131,6 +131,7 @@ static void destroy(struct instance *instance)
 {
     c7x_constants_unload(&instance->constants);
     c7x_tvm_model_unpin(instance->pinned_model);
+    (void)c7x_heap_free_owner(c7x_tvm.heap, instance->context.workspace_owner);
     if (c7x_tvm.fast_heap != NULL)
         (void)c7x_heap_free_owner(c7x_tvm.fast_heap, instance->context.fast_owner);
     c7x_heap_free(c7x_tvm.heap, instance->context.symbols);
@@ -151,6 +152,7 @@ static enum c7x_status runner_bind(const struct c7x_symbol_source *symbols, uint
                                  "instance");
     memset(instance, 0, sizeof(*instance));
     instance->context.owner = owner;
+    instance->context.workspace_owner = c7x_heap_owner_new(c7x_tvm.heap);
     if (c7x_tvm.fast_heap != NULL)
         instance->context.fast_owner = c7x_heap_owner_new(c7x_tvm.fast_heap);
     status = bind_all(instance, symbols, error);
@@ -314,6 +316,7 @@ static void enter(struct instance *instance, struct c7x_printf *printf_target)
 static void leave(struct instance *instance)
 {
     (void)TVMDSPRegFileCleanup();
+    (void)c7x_heap_free_owner(c7x_tvm.heap, instance->context.workspace_owner);
     c7x_printf_select(NULL);
     c7x_tvm_context_set(NULL);
     instance->is_running = false;

@@ -83,6 +83,18 @@ void *c7x_tvm_alloc(size_t size, size_t alignment, int pool)
     return block;
 }
 
+void *c7x_tvm_alloc_workspace(size_t size)
+{
+    if (current == NULL)
+        return NULL;
+    int32_t depth = c7x_tvm_section_enter();
+    void *block = c7x_heap_alloc(c7x_tvm.heap, current->workspace_owner, size, 0);
+    if (block == NULL)
+        record_oom(size);
+    c7x_tvm_section_leave(depth);
+    return block;
+}
+
 void c7x_tvm_free(void *block)
 {
     int32_t depth = c7x_tvm_section_enter();

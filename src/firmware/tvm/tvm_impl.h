@@ -24,6 +24,7 @@ struct c7x_tvm_symbol {
 struct c7x_tvm_context {
     uint32_t owner; /* of its blocks in the heap, and in the fast pool */
     uint32_t fast_owner;
+    uint32_t workspace_owner; /* of workspace, which no call may keep: freed when it ends */
     TVMFFIAny *registers;
     int32_t register_count;
     TVMFFIAny *constants;
@@ -53,6 +54,8 @@ void c7x_tvm_section_leave(int32_t depth);
 /* Memory of the current context; alignment 0 is the heap's. NULL outside a call. Main-pool failures
  * are recorded. */
 void *c7x_tvm_alloc(size_t size, size_t alignment, int pool);
+/* Of the main pool, until the end of the call at the latest. */
+void *c7x_tvm_alloc_workspace(size_t size);
 void c7x_tvm_free(void *block);
 
 /* ---- objects.c ---- */
