@@ -7,6 +7,7 @@
 #include "client/over.h"
 #include "support/environment.h"
 #include "support/loopback_device.h"
+#include "support/weights.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -864,38 +865,6 @@ static void modules_that_are_wrong_leave_nothing_behind(void **state)
     assert_int_equal(c7x_test_loopback_module_count(fixture->device), 0);
 }
 
-/* A file of weights with one constant: float32 [4] of ones. */
-static void make_weights(const char *path)
-{
-    const struct {
-        uint64_t count;
-        uint8_t padding[4];
-        int32_t type_index;
-        uint64_t magic;
-        uint64_t reserved;
-        DLDevice device;
-        int32_t ndim;
-        DLDataType dtype;
-        int64_t shape[1];
-        int64_t data_bytes;
-        float data[4];
-    } weights = {
-        .count = 1,
-        .type_index = kTVMFFITensor,
-        .magic = C7X_WEIGHTS_TENSOR_MAGIC,
-        .device = {kDLCPU, 0},
-        .ndim = 1,
-        .dtype = {kDLFloat, 32, 1},
-        .shape = {4},
-        .data_bytes = 16,
-        .data = {1, 1, 1, 1},
-    };
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(&weights, sizeof weights, 1, file), 1);
-    fclose(file);
-}
-
 static void weights_may_come_apart_from_their_module(void **state)
 {
     struct fixture *fixture = *state;
@@ -910,7 +879,7 @@ static void weights_may_come_apart_from_their_module(void **state)
     char path[2 * C7X_TEST_PATH_MAX];
     c7x_test_make_folder(folder);
     snprintf(path, sizeof path, "%s/weights.bin", folder);
-    make_weights(path);
+    c7x_test_make_weights(path);
     assert_int_not_equal(c7x_client_infer(client, handle, 0, &input, 1, &output, &count, NULL),
                          C7X_OK);
     assert_int_equal(c7x_client_infer(client, handle, 99, &input, 1, &output, &count, NULL),

@@ -200,6 +200,11 @@ void c7x_test_loopback_heap(const struct c7x_test_loopback *device,
     c7x_heap_get_statistics(device->heap, out_statistics);
 }
 
+void c7x_test_loopback_fail_allocation(struct c7x_test_loopback *device, uint64_t nth)
+{
+    c7x_heap_fail_allocation(device->heap, nth);
+}
+
 uint32_t c7x_test_loopback_module_count(const struct c7x_test_loopback *device)
 {
     return c7x_module_count(device->modules);

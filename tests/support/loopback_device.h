@@ -32,6 +32,8 @@ struct c7x_client *c7x_test_loopback_open(struct c7x_test_loopback *device,
 
 void c7x_test_loopback_heap(const struct c7x_test_loopback *device,
                             struct c7x_heap_statistics *out_statistics);
+/* c7x_heap_fail_allocation() of the device's heap. */
+void c7x_test_loopback_fail_allocation(struct c7x_test_loopback *device, uint64_t nth);
 uint32_t c7x_test_loopback_module_count(const struct c7x_test_loopback *device);
 uint32_t c7x_test_loopback_model_count(const struct c7x_test_loopback *device);
 /* Shared buffers that the device knows, those that are detached but still in use included. */

@@ -47,6 +47,7 @@ struct c7x_heap {
     uint32_t bad_free_count;
     uint32_t next_owner;
     uint64_t allocation_count;
+    uint64_t fail_countdown; /* the allocation that is to fail, counted from now; 0: none */
     uint64_t first_bitmap;
     uint32_t second_bitmap[FIRST_COUNT];
     struct block *free_lists[FIRST_COUNT][SECOND_COUNT];
@@ -286,7 +287,8 @@ void *c7x_heap_alloc(struct c7x_heap *heap, uint32_t owner, size_t size, size_t 
         padded = needed > heap->total ? padded : heap->total;
     c7x_os_mutex_lock(&heap->lock);
     uint8_t *payload = NULL;
-    struct block *block = padded <= heap->total ? find_free(heap, padded) : NULL;
+    bool is_to_fail = heap->fail_countdown != 0 && --heap->fail_countdown == 0;
+    struct block *block = padded <= heap->total && !is_to_fail ? find_free(heap, padded) : NULL;
     if (block != NULL) {
         remove_free(heap, block);
         block = align_up(heap, block, alignment);
@@ -306,6 +308,13 @@ void *c7x_heap_alloc(struct c7x_heap *heap, uint32_t owner, size_t size, size_t 
     }
     c7x_os_mutex_unlock(&heap->lock);
     return payload;
+}
+
+void c7x_heap_fail_allocation(struct c7x_heap *heap, uint64_t nth)
+{
+    c7x_os_mutex_lock(&heap->lock);
+    heap->fail_countdown = nth;
+    c7x_os_mutex_unlock(&heap->lock);
 }
 
 /* The header of a block in use, or NULL if the pointer is none. */

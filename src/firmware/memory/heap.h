@@ -57,6 +57,9 @@ void *c7x_heap_alloc(struct c7x_heap *heap, uint32_t owner, size_t size, size_t 
 /* Frees a block; NULL is legal. A pointer that is not a block in use is left alone and counted as a
  * bad free. */
 void c7x_heap_free(struct c7x_heap *heap, void *block);
+/* From now on the nth allocation (1: the next) gives NULL, once; 0 calls it off. So tests can see
+ * what every caller does then. */
+void c7x_heap_fail_allocation(struct c7x_heap *heap, uint64_t nth);
 /* Usable bytes of a block in use; 0 for any other pointer. */
 size_t c7x_heap_block_size(const struct c7x_heap *heap, const void *block);
 /* Frees all blocks of the owner and returns how many there were. */

@@ -26,10 +26,22 @@ static void release_pins(struct c7x_service_job *job)
         c7x_service_unpin(job->session->service, job->pins[i]);
 }
 
+/* Call with the service locked. */
+static void free_block(struct c7x_service_job *job)
+{
+    if (job == &job->session->spare)
+        job->session->is_spare_used = false;
+    else
+        c7x_heap_free(job->session->service->config.heap, job);
+}
+
 static void free_job(struct c7x_service_job *job)
 {
+    struct c7x_service *service = job->session->service;
     release_pins(job);
-    c7x_heap_free(job->session->service->config.heap, job);
+    c7x_os_mutex_lock(&service->lock);
+    free_block(job);
+    c7x_os_mutex_unlock(&service->lock);
 }
 
 /* Call with the service locked. */
@@ -56,7 +68,7 @@ void c7x_service_end_job(struct c7x_service_job *job, const struct c7x_response 
     release_pins(job); /* before the reply: the client may detach its buffers at once */
     c7x_os_mutex_lock(&service->lock);
     unlink_job(job);
-    c7x_heap_free(service->config.heap, job);
+    free_block(job);
     if (!session->is_silent)
         c7x_service_send(service, session->endpoint, response);
     c7x_os_mutex_unlock(&service->lock);
@@ -250,6 +262,24 @@ static enum c7x_status prepare(struct c7x_service_job *job, struct c7x_error *er
     }
 }
 
+/*
+ * The session's own job if it is free and the request gives memory back: a full heap can always be
+ * emptied. Else NULL.
+ */
+static struct c7x_service_job *take_spare(struct c7x_session *session, enum c7x_msg_type type)
+{
+    struct c7x_service_job *job = NULL;
+    if (type != C7X_MSG_DYN_UNLOAD && type != C7X_MSG_MODEL_UNLOAD)
+        return NULL;
+    c7x_os_mutex_lock(&session->service->lock);
+    if (!session->is_spare_used) {
+        session->is_spare_used = true;
+        job = &session->spare;
+    }
+    c7x_os_mutex_unlock(&session->service->lock);
+    return job;
+}
+
 /* NULL when out of memory. */
 static struct c7x_service_job *
 create_job(struct c7x_session *session, const struct c7x_request *request, struct c7x_error *error)
@@ -259,6 +289,8 @@ create_job(struct c7x_session *session, const struct c7x_request *request, struc
     size_t size = sizeof(struct c7x_service_job) +
                   (infers ? request->body.infer.num_inputs * sizeof(struct c7x_tensor) : 0);
     struct c7x_service_job *job = c7x_heap_alloc(heap, C7X_HEAP_SERVICE, size, 0);
+    if (job == NULL)
+        job = take_spare(session, request->type);
     if (job == NULL) {
         (void)c7x_error_set_oom(error, STATION, c7x_heap_oom(heap, size), "a request");
         return NULL;

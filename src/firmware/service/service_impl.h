@@ -69,7 +69,9 @@ struct c7x_session {
     bool is_ending;               /* its last job is queued: no frame finds it any more */
     bool is_silent;               /* its endpoint has gone or begun anew: nothing is sent */
     struct c7x_service_job *jobs; /* oldest first; from being queued until answered */
-    uint32_t waiting_count;       /* of them, those that wait */
+    struct c7x_service_job spare; /* for an unload when the heap is full */
+    bool is_spare_used;
+    uint32_t waiting_count; /* of them, those that wait */
     /* The next inference takes it over. */
     struct c7x_printf_window printf_next;
     struct c7x_kv_binding *kv_bindings;
