@@ -66,6 +66,8 @@ static enum c7x_status judge_size(struct c7x_inspector *self)
 
 enum c7x_status c7x_inspector_judge(struct c7x_inspector *self)
 {
+    C7X_RETURN_IF_ERROR(c7x_tvm_kind.check(c7x_loader_symbols(self->program),
+                                           c7x_loader_is_native(self->program), &self->error));
     C7X_RETURN_IF_ERROR(c7x_loader_link(self->program, &self->error));
     C7X_RETURN_IF_ERROR(judge_machine(self));
     C7X_RETURN_IF_ERROR(judge_contents(self));

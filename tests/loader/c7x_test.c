@@ -3,6 +3,7 @@
 #include "firmware/loader/arch/arch.h"
 #include "firmware/loader/loader.h"
 #include "support/c7x_builder.h"
+#include "support/loader_load.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -106,7 +107,7 @@ static void refused_with(enum c7x_status status, const char *text)
 {
     struct c7x_loader_request asked = request(false);
     before = file;
-    assert_int_equal(c7x_loader_load(&asked, &program, &error), status);
+    assert_int_equal(loader_load(&asked, &program, &error), status);
     assert_null(program);
     if (strstr(error.text, text) == NULL)
         fail_msg("expected \"%s\", got \"%s\"", text, error.text);
@@ -434,6 +435,23 @@ static void constructors_are_noted_and_not_run(void **state)
     refused("built for C7x");
 }
 
+/* gABI: of an executable alone. */
+static void preinit_arrays_count_in_executables(void **state)
+{
+    (void)state;
+    c7x_builder_dynamic(&builder, C7X_ELF_DT_PREINIT_ARRAY, C7X_FILE_AT(data) + 0x17c);
+    c7x_builder_dynamic(&builder, C7X_ELF_DT_PREINIT_ARRAYSZ, 8);
+    c7x_builder_finish(&builder);
+    refused("built for C7x");
+    file.header.type = C7X_ELF_TYPE_EXEC;
+    refused("DT_PREINIT_ARRAY: 8 bytes at 0x8000047c are not whole entries");
+    for (unsigned i = 0; i < builder.dynamic_count; i++) {
+        if (file.dynamic[i].tag == C7X_ELF_DT_PREINIT_ARRAY)
+            file.dynamic[i].value = C7X_FILE_AT(data);
+    }
+    refused("built for C7x");
+}
+
 /* ---- Refusals ---- */
 
 static void branches_to_odd_places_are_refused(void **state)
@@ -551,7 +569,7 @@ static void a_cut_file_is_refused_at_every_length(void **state)
         memcpy(exact, &file, size);
         asked.bytes = exact;
         asked.size = size;
-        assert_int_equal(c7x_loader_load(&asked, &program, &error), C7X_LOAD);
+        assert_int_equal(loader_load(&asked, &program, &error), C7X_LOAD);
         assert_null(strstr(error.text, "built for"));
         assert_whole();
         free(exact);
@@ -574,7 +592,7 @@ static void random_damage_is_survived(void **state)
             ((uint8_t *)&file)[(size_t)rand() % sizeof(file)] =
                 (uint8_t)(rand() % 3 == 0 ? 0xff : rand());
         struct c7x_loader_request asked = request(round % 2 == 0);
-        assert_int_not_equal(c7x_loader_load(&asked, &program, &error), C7X_OK);
+        assert_int_not_equal(loader_load(&asked, &program, &error), C7X_OK);
         assert_whole();
     }
 }
@@ -590,7 +608,7 @@ static void every_allocation_may_fail(void **state)
         if (heap == NULL)
             continue;
         struct c7x_loader_request asked = request(true);
-        status = c7x_loader_load(&asked, &program, &error);
+        status = loader_load(&asked, &program, &error);
         assert_whole();
         c7x_heap_destroy(heap);
     }
@@ -659,6 +677,7 @@ int main(void)
         TEST(a_table_inside_the_other_is_taken_once),
         TEST(an_unaligned_place_counts_from_its_word),
         TEST(constructors_are_noted_and_not_run),
+        TEST(preinit_arrays_count_in_executables),
         TEST(branches_to_odd_places_are_refused),
         TEST(relocations_are_refused_by_index_and_place),
         TEST(libraries_are_refused_by_name),

@@ -3,6 +3,7 @@
 #include "firmware/loader/arch/arch.h"
 #include "firmware/loader/loader.h"
 #include "support/elf_builder.h"
+#include "support/loader_load.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,7 +78,7 @@ static enum c7x_status load_bytes(const void *bytes, uint64_t size, bool copy,
         .owner = c7x_heap_owner_new(heap),
         .imports = &imports,
     };
-    return c7x_loader_load(&request, out, &error);
+    return loader_load(&request, out, &error);
 }
 
 static struct c7x_program *load_file(bool copy)
@@ -437,6 +438,33 @@ static void pages_get_the_access_of_their_segment(void **state)
     assert_memory_equal(access, "rw-", 3);
 }
 
+/* ---- Needed libraries ---- */
+
+static void need(const char *library)
+{
+    uint32_t symbol = elf_builder_import(&builder, library, C7X_ELF_STB_WEAK); /* for its name */
+    elf_builder_dynamic(&builder, C7X_ELF_DT_NEEDED, file.symbols[symbol].name);
+}
+
+static void needed_libraries_are_those_that_the_exports_stand_for(void **state)
+{
+    (void)state;
+    need("libc.so.6");
+    need("libm.so.6");
+    elf_builder_finish(&builder);
+    c7x_loader_unload(load_file(false), false);
+    elf_builder_init(&builder, &file);
+    need("libm.so.6");
+    need("libgomp.so.1");
+    elf_builder_finish(&builder);
+    refused("needs the library libgomp.so.1 (DT_NEEDED); the device has only the firmware's "
+            "exports");
+    elf_builder_init(&builder, &file);
+    elf_builder_dynamic(&builder, C7X_ELF_DT_NEEDED, sizeof(file.strings));
+    elf_builder_finish(&builder);
+    refused("a name of DT_NEEDED is outside the string table");
+}
+
 /* ---- Constructors ---- */
 
 static void constructors_run_in_code_only(void **state)
@@ -661,6 +689,7 @@ int main(void)
 #endif
         TEST(aarch64_relocations),
         TEST(pages_get_the_access_of_their_segment),
+        TEST(needed_libraries_are_those_that_the_exports_stand_for),
         TEST(constructors_run_in_code_only),
         TEST(machines_are_named),
         TEST(lies_are_named),

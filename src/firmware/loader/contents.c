@@ -10,6 +10,11 @@ const char *c7x_loader_machine(const struct c7x_program *program)
     return program->arch->name;
 }
 
+bool c7x_loader_is_native(const struct c7x_program *program)
+{
+    return program->arch == c7x_arch_native();
+}
+
 bool c7x_loader_segment(const struct c7x_program *program, unsigned index,
                         struct c7x_loader_segment *out)
 {

@@ -7,8 +7,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The import library of C7x modules: what its names stand for is the export table. */
-#define FIRMWARE_LIBRARY "dsp_syms.out"
 #define NEEDED_COUNT_MAX 16u
 
 /* The values of the tags that matter; 0 for an absent one. Unknown tags are ignored. */
@@ -189,30 +187,15 @@ static enum c7x_status take_hooks(const struct c7x_program *program, uint64_t va
     return C7X_OK;
 }
 
-static enum c7x_status check_needed(const struct c7x_program *program, const struct tags *tags,
-                                    struct c7x_error *error)
+/* gABI: the array of preinitialisation functions counts in an executable and is ignored elsewhere.
+ */
+static enum c7x_status take_all_hooks(const uint64_t *value, struct c7x_program *program,
+                                      struct c7x_error *error)
 {
-    for (unsigned i = 0; i < tags->needed_count && program->layout->needs_are_checked; i++) {
-        const char *name = c7x_program_string(program, tags->needed[i]);
-        if (name == NULL)
-            return refuse(error, "a name of DT_NEEDED is outside the string table");
-        if (strcmp(name, FIRMWARE_LIBRARY) != 0)
-            return c7x_error_set(error, C7X_LOAD, "loader",
-                                 "needs the library %s (DT_NEEDED); the device has only "
-                                 "%s, the firmware's exports",
-                                 name, FIRMWARE_LIBRARY);
-    }
-    return C7X_OK;
-}
-
-enum c7x_status c7x_loader_read_dynamic(struct c7x_program *program, struct c7x_error *error)
-{
-    struct tags tags = {0};
-    const uint64_t *value = tags.value;
-    C7X_RETURN_IF_ERROR(read_tags(program, &tags, error));
-    C7X_RETURN_IF_ERROR(refuse_unsupported(&tags, error));
-    C7X_RETURN_IF_ERROR(take_symbols(&tags, program, error));
-    C7X_RETURN_IF_ERROR(take_relocations(&tags, program, error));
+    if (program->header.type == C7X_ELF_TYPE_EXEC)
+        C7X_RETURN_IF_ERROR(take_hooks(program, value[C7X_ELF_DT_PREINIT_ARRAY],
+                                       value[C7X_ELF_DT_PREINIT_ARRAYSZ], "DT_PREINIT_ARRAY",
+                                       &program->preinit_array, error));
     C7X_RETURN_IF_ERROR(take_hooks(program, value[C7X_ELF_DT_INIT_ARRAY],
                                    value[C7X_ELF_DT_INIT_ARRAYSZ], "DT_INIT_ARRAY",
                                    &program->init_array, error));
@@ -221,6 +204,42 @@ enum c7x_status c7x_loader_read_dynamic(struct c7x_program *program, struct c7x_
                                    &program->fini_array, error));
     program->init = value[C7X_ELF_DT_INIT];
     program->fini = value[C7X_ELF_DT_FINI];
+    return C7X_OK;
+}
+
+static bool is_exported_library(const struct c7x_program *program, const char *name)
+{
+    for (const char *const *library = program->layout->libraries; *library != NULL; library++) {
+        if (strcmp(name, *library) == 0)
+            return true;
+    }
+    return false;
+}
+
+static enum c7x_status check_needed(const struct c7x_program *program, const struct tags *tags,
+                                    struct c7x_error *error)
+{
+    for (unsigned i = 0; i < tags->needed_count; i++) {
+        const char *name = c7x_program_string(program, tags->needed[i]);
+        if (name == NULL)
+            return refuse(error, "a name of DT_NEEDED is outside the string table");
+        if (!is_exported_library(program, name))
+            return c7x_error_set(error, C7X_LOAD, "loader",
+                                 "needs the library %s (DT_NEEDED); the device has only the "
+                                 "firmware's exports",
+                                 name);
+    }
+    return C7X_OK;
+}
+
+enum c7x_status c7x_loader_read_dynamic(struct c7x_program *program, struct c7x_error *error)
+{
+    struct tags tags = {0};
+    C7X_RETURN_IF_ERROR(read_tags(program, &tags, error));
+    C7X_RETURN_IF_ERROR(refuse_unsupported(&tags, error));
+    C7X_RETURN_IF_ERROR(take_symbols(&tags, program, error));
+    C7X_RETURN_IF_ERROR(take_relocations(&tags, program, error));
+    C7X_RETURN_IF_ERROR(take_all_hooks(tags.value, program, error));
     C7X_RETURN_IF_ERROR(program->layout->keep_tables(program, error));
     return check_needed(program, &tags, error);
 }

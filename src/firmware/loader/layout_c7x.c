@@ -160,6 +160,9 @@ static enum c7x_status protect(struct c7x_program *program, struct c7x_error *er
     return C7X_OK;
 }
 
+/* The import library that TI's linker is given. */
+static const char *const libraries[] = {"dsp_syms.out", NULL};
+
 const struct c7x_layout_ops c7x_layout_c7x = {
     .verify_header = verify_header,
     .verify_segment = verify_segment,
@@ -171,6 +174,6 @@ const struct c7x_layout_ops c7x_layout_c7x = {
     .find = c7x_program_find_indexed,
     .protect = protect,
     .tables_by_offset = true,
-    .needs_are_checked = true,
+    .libraries = libraries,
     .imports_first = true,
 };

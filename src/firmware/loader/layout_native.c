@@ -174,6 +174,10 @@ static enum c7x_status keep_tables(struct c7x_program *program, struct c7x_error
     return C7X_OK;
 }
 
+/* What a compiler driver adds unasked; a name of theirs that is not exported is missing all the
+ * same. */
+static const char *const libraries[] = {"libc.so.6", "libm.so.6", NULL};
+
 const struct c7x_layout_ops c7x_layout_native = {
     .verify_header = verify_header,
     .verify_segment = verify_segment,
@@ -184,4 +188,5 @@ const struct c7x_layout_ops c7x_layout_native = {
     .keep_tables = keep_tables,
     .find = c7x_program_find_hashed,
     .protect = c7x_loader_protect,
+    .libraries = libraries,
 };

@@ -51,16 +51,24 @@ static enum c7x_status run_array_entry(const struct c7x_program *program,
     return run_hook(program, address, name, error);
 }
 
+static enum c7x_status run_array(const struct c7x_program *program,
+                                 const struct c7x_program_range *array, const char *name,
+                                 struct c7x_error *error)
+{
+    for (uint64_t i = 0; i < array->size / sizeof(uint64_t); i++)
+        C7X_RETURN_IF_ERROR(run_array_entry(program, array, i, name, error));
+    return C7X_OK;
+}
+
+/* In the gABI's order. One that fails ends the load, and then no destructor runs. */
 static enum c7x_status run_constructors(struct c7x_program *program, struct c7x_error *error)
 {
-    uint64_t count = program->init_array.size / sizeof(uint64_t);
-    program->is_initialised = true;
+    C7X_RETURN_IF_ERROR(run_array(program, &program->preinit_array, "DT_PREINIT_ARRAY", error));
     if (program->init != 0)
         C7X_RETURN_IF_ERROR(
             run_hook(program, c7x_program_address(program, program->init, 0), "DT_INIT", error));
-    for (uint64_t i = 0; i < count; i++)
-        C7X_RETURN_IF_ERROR(
-            run_array_entry(program, &program->init_array, i, "DT_INIT_ARRAY", error));
+    C7X_RETURN_IF_ERROR(run_array(program, &program->init_array, "DT_INIT_ARRAY", error));
+    program->is_started = true;
     return C7X_OK;
 }
 
@@ -142,32 +150,11 @@ enum c7x_status c7x_loader_start(struct c7x_program *program, struct c7x_error *
     return run_constructors(program, error);
 }
 
-static enum c7x_status finish(struct c7x_program *program, struct c7x_error *error)
-{
-    C7X_RETURN_IF_ERROR(c7x_loader_link(program, error));
-    return c7x_loader_start(program, error);
-}
-
-enum c7x_status c7x_loader_load(const struct c7x_loader_request *request,
-                                struct c7x_program **out_program, struct c7x_error *error)
-{
-    struct c7x_program *program = NULL;
-    enum c7x_status status;
-    C7X_RETURN_IF_ERROR(c7x_loader_open(request, &program, error));
-    status = finish(program, error);
-    if (status != C7X_OK) {
-        c7x_loader_unload(program, true);
-        return status;
-    }
-    *out_program = program;
-    return C7X_OK;
-}
-
 void c7x_loader_unload(struct c7x_program *program, bool abandon)
 {
     if (program == NULL)
         return;
-    if (program->is_initialised && !abandon)
+    if (program->is_started && !abandon)
         run_destructors(program);
     if (program->layout != NULL)
         program->layout->release(program);

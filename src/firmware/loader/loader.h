@@ -36,26 +36,19 @@ struct c7x_loader_request {
 };
 
 /*
- * Loads, relocates and protects the module and runs its constructors (without a client: what they
- * print is dropped and malloc gives NULL). On failure nothing stays allocated.
- *
- * A file for another processor is checked and relocated like any other, with the addresses that its
- * own device would use, and refused last.
- *
- * C7X_LOAD: malformed or unfit; C7X_SYMBOL: imports that are missing, all of them by name;
- * C7X_NOMEM.
- */
-enum c7x_status c7x_loader_load(const struct c7x_loader_request *request,
-                                struct c7x_program **out_program,
-                                struct c7x_error *error) C7X_NODISCARD;
-
-/*
- * The same in its three steps, for whoever looks at a module that does not load. Bytes and imports
- * must stay until the last step; after a step that failed nothing but unload is left to do.
+ * A load, in three steps. Bytes and imports must stay until the last one; when open fails nothing
+ * stays allocated, and after another step that failed nothing but unload is left to do.
  *
  *   open   headers, memory, symbols
  *   link   imports and relocations
- *   start  the right processor, protection, constructors
+ *   start  the right processor, protection, constructors (without a client: what they print is
+ *          dropped and malloc gives NULL)
+ *
+ * A file for another processor is checked and relocated like any other, with the addresses that its
+ * own device would use, and refused by start.
+ *
+ * C7X_LOAD: malformed or unfit; C7X_SYMBOL: imports that are missing, all of them by name;
+ * C7X_NOMEM.
  */
 enum c7x_status c7x_loader_open(const struct c7x_loader_request *request,
                                 struct c7x_program **out_program,
@@ -64,8 +57,8 @@ enum c7x_status c7x_loader_link(struct c7x_program *program, struct c7x_error *e
 enum c7x_status c7x_loader_start(struct c7x_program *program,
                                  struct c7x_error *error) C7X_NODISCARD;
 
-/* Runs the destructors unless `abandon` says that the module's own state cannot be trusted, and
- * frees. NULL is legal. */
+/* Runs the destructors of a program that was started, unless `abandon` says that its own state
+ * cannot be trusted, and frees. NULL is legal. */
 void c7x_loader_unload(struct c7x_program *program, bool abandon);
 
 /* The module's own exported symbols, as long as the program is loaded. */
@@ -85,6 +78,8 @@ bool c7x_loader_describe(const struct c7x_program *program, const void *address,
 
 /* Name of the processor that the file is for. */
 const char *c7x_loader_machine(const struct c7x_program *program);
+/* Whether it is this one. */
+bool c7x_loader_is_native(const struct c7x_program *program);
 
 struct c7x_loader_segment {
     unsigned index; /* of its program header */

@@ -72,7 +72,8 @@ struct c7x_layout_ops {
     bool (*find)(const struct c7x_program *program, const char *name, struct c7x_elf_symbol *out);
     enum c7x_status (*protect)(struct c7x_program *program, struct c7x_error *error);
     bool tables_by_offset;  /* the dynamic table gives file offsets, not link addresses */
-    bool needs_are_checked; /* DT_NEEDED may name the firmware alone */
+    const char *const *libraries; /* that DT_NEEDED may name, since the firmware's exports stand for
+                                   * them; NULL-terminated */
     bool imports_first;     /* the firmware's exports pre-empt the module's global symbols */
 };
 
@@ -109,9 +110,10 @@ struct c7x_program {
     uint64_t symbol_count;
     uint64_t init;
     uint64_t fini;
+    struct c7x_program_range preinit_array; /* of an executable alone */
     struct c7x_program_range init_array;
     struct c7x_program_range fini_array;
-    bool is_initialised;
+    bool is_started;
 };
 
 /* verify.c: reads and checks the headers; fills arch, layout, segments and dynamic. */

@@ -79,7 +79,7 @@ uint64_t c7x_program_import(const struct c7x_program *program, const char *name)
     void *pointer = imports->find(imports, name);
     if (pointer == NULL)
         return 0;
-    return program->arch == c7x_arch_native() ? (uintptr_t)pointer : C7X_LOADER_FIRMWARE_TEXT;
+    return c7x_loader_is_native(program) ? (uintptr_t)pointer : C7X_LOADER_FIRMWARE_TEXT;
 }
 
 static bool is_missing(const struct c7x_program *program, const struct c7x_elf_symbol *symbol,

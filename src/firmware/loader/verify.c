@@ -29,8 +29,7 @@ static enum c7x_status refuse_machine(uint16_t machine, struct c7x_error *error)
 enum c7x_status c7x_loader_verify_machine(const struct c7x_program *program,
                                           struct c7x_error *error)
 {
-    return program->arch == c7x_arch_native() ? C7X_OK
-                                              : refuse_machine(program->arch->machine, error);
+    return c7x_loader_is_native(program) ? C7X_OK : refuse_machine(program->arch->machine, error);
 }
 
 static enum c7x_status find_machine(struct c7x_program *program, struct c7x_error *error)

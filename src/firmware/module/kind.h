@@ -75,6 +75,13 @@ struct c7x_module_io {
 
 struct c7x_module_kind_ops {
     /*
+     * Whether the kind can take the program: asked first of all, before anything is linked or run,
+     * so that a version that does not match is not met as a riddle later. `is_native`: its code is
+     * for this processor.
+     */
+    enum c7x_status (*check)(const struct c7x_symbol_source *symbols, bool is_native,
+                             struct c7x_error *error);
+    /*
      * Binds a loaded program: `symbols` finds the module's own exports. All it allocates belongs to
      * `owner` of the heap. On success *out_instance is the kind's; on failure nothing stays.
      */

@@ -168,9 +168,14 @@ static enum c7x_status load_and_bind(const struct c7x_module_table *table,
         .owner = module->owner,
         .imports = table->config.exports,
     };
-    C7X_RETURN_IF_ERROR(c7x_loader_load(&request, &module->program, error));
-    return table->config.kind->bind(c7x_loader_symbols(module->program), module->owner,
-                                    &module->instance, out_io, error);
+    const struct c7x_module_kind_ops *kind = table->config.kind;
+    const struct c7x_symbol_source *symbols;
+    C7X_RETURN_IF_ERROR(c7x_loader_open(&request, &module->program, error));
+    symbols = c7x_loader_symbols(module->program);
+    C7X_RETURN_IF_ERROR(kind->check(symbols, c7x_loader_is_native(module->program), error));
+    C7X_RETURN_IF_ERROR(c7x_loader_link(module->program, error));
+    C7X_RETURN_IF_ERROR(c7x_loader_start(module->program, error));
+    return kind->bind(symbols, module->owner, &module->instance, out_io, error);
 }
 
 static enum c7x_status load_program(const struct c7x_module_table *table,

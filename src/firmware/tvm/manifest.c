@@ -134,12 +134,25 @@ static void read_model(const uint8_t *payload, uint64_t size, struct c7x_manifes
     memcpy(manifest->model, payload, size < room ? (size_t)size : room);
 }
 
+/* The reader of a record. */
+typedef enum c7x_status (*record_fn)(const struct c7x_manifest_record *record,
+                                     const uint8_t *payload, struct c7x_manifest *manifest,
+                                     struct c7x_error *error);
+
+static enum c7x_status check_record(const struct c7x_manifest_record *record,
+                                    const uint8_t *payload, struct c7x_manifest *manifest,
+                                    struct c7x_error *error)
+{
+    (void)manifest;
+    return record->tag == C7X_MANIFEST_CPU_FEATURES
+               ? check_features(payload, record->payload_bytes, error)
+               : C7X_OK;
+}
+
 static enum c7x_status read_record(const struct c7x_manifest_record *record, const uint8_t *payload,
                                    struct c7x_manifest *manifest, struct c7x_error *error)
 {
     switch (record->tag) {
-    case C7X_MANIFEST_CPU_FEATURES:
-        return check_features(payload, record->payload_bytes, error);
     case C7X_MANIFEST_WORKSPACE_BYTES:
         return read_u64(payload, record->payload_bytes, &manifest->workspace_bytes, error);
     case C7X_MANIFEST_L2_BYTES:
@@ -170,10 +183,11 @@ static enum c7x_status read_record(const struct c7x_manifest_record *record, con
     }
 }
 
-static enum c7x_status read_records(const uint8_t *bytes, uint64_t size,
-                                    const struct c7x_manifest_header *header,
-                                    struct c7x_manifest *manifest, struct c7x_error *error)
+static enum c7x_status read_records(const uint8_t *bytes, const struct c7x_manifest_header *header,
+                                    record_fn reader, struct c7x_manifest *manifest,
+                                    struct c7x_error *error)
 {
+    uint64_t size = header->total_bytes;
     uint64_t at = sizeof(*header);
     for (uint32_t i = 0; i < header->record_count; i++) {
         struct c7x_manifest_record record;
@@ -183,7 +197,7 @@ static enum c7x_status read_records(const uint8_t *bytes, uint64_t size,
         at += sizeof(record);
         if (!c7x_range_inside(at, record.payload_bytes, 0, size))
             return refuse(error, "the payload of a record passes its end");
-        C7X_RETURN_IF_ERROR(read_record(&record, bytes + at, manifest, error));
+        C7X_RETURN_IF_ERROR(reader(&record, bytes + at, manifest, error));
         at += c7x_round_up(record.payload_bytes, 8);
     }
     return C7X_OK;
@@ -199,8 +213,9 @@ static enum c7x_status read_header(const uint8_t *bytes, uint64_t size,
         return refuse(error, "bad magic");
     if (out->major != C7X_MANIFEST_MAJOR)
         return c7x_error_set(error, C7X_LOAD, "tvm",
-                             "manifest: version %u.%u; this firmware reads version %u", out->major,
-                             out->minor, C7X_MANIFEST_MAJOR);
+                             "manifest: version %u.%u; this firmware reads version %u.%u: compile "
+                             "the module again with a c7x-compile of its version",
+                             out->major, out->minor, C7X_MANIFEST_MAJOR, C7X_MANIFEST_MINOR);
     if (out->total_bytes > size)
         return refuse(error, "longer than its bytes");
     return C7X_OK;
@@ -211,6 +226,25 @@ static uint32_t at_most(uint32_t value, uint32_t limit)
     return value < limit ? value : limit;
 }
 
+/* NULL: the module has none. */
+static const uint8_t *find_manifest(const struct c7x_symbol_source *symbols, uint64_t *out_size)
+{
+    return c7x_symbol_bytes(symbols, "_binary_c7x_manifest_start", "_binary_c7x_manifest_size",
+                            out_size);
+}
+
+enum c7x_status c7x_manifest_check(const struct c7x_symbol_source *symbols, bool is_native,
+                                   struct c7x_error *error)
+{
+    struct c7x_manifest_header header;
+    uint64_t size;
+    const uint8_t *bytes = find_manifest(symbols, &size);
+    if (bytes == NULL)
+        return C7X_OK;
+    C7X_RETURN_IF_ERROR(read_header(bytes, size, &header, error));
+    return is_native ? read_records(bytes, &header, check_record, NULL, error) : C7X_OK;
+}
+
 enum c7x_status c7x_manifest_read(const struct c7x_symbol_source *symbols, struct c7x_heap *heap,
                                   uint32_t owner, struct c7x_manifest *out, struct c7x_error *error)
 {
@@ -218,8 +252,7 @@ enum c7x_status c7x_manifest_read(const struct c7x_symbol_source *symbols, struc
     struct c7x_manifest_header header;
     uint64_t size;
     enum c7x_status status;
-    const uint8_t *bytes =
-        c7x_symbol_bytes(symbols, "_binary_c7x_manifest_start", "_binary_c7x_manifest_size", &size);
+    const uint8_t *bytes = find_manifest(symbols, &size);
     if (bytes == NULL) {
         *out = (struct c7x_manifest){0};
         return C7X_OK;
@@ -232,7 +265,7 @@ enum c7x_status c7x_manifest_read(const struct c7x_symbol_source *symbols, struc
     if (manifest.inputs == NULL)
         return c7x_error_set_oom(error, "tvm", c7x_heap_oom(heap, io_bytes), "manifest");
     manifest.outputs = manifest.inputs + inputs_max;
-    status = read_records(bytes, header.total_bytes, &header, &manifest, error);
+    status = read_records(bytes, &header, read_record, &manifest, error);
     if (status != C7X_OK) {
         c7x_heap_free(heap, manifest.inputs);
         return status;

@@ -32,10 +32,15 @@ struct c7x_manifest {
 };
 
 /*
- * Reads the manifest among a module's symbols; none is legal. C7X_LOAD: malformed, of another major
- * version, or the processor lacks features that the code needs (both lists are in the text).
- * C7X_NOMEM.
+ * What must be known of a manifest before the module is linked, and long before it is run: C7X_LOAD
+ * when it is of another major version, or, of a native module, when the processor lacks features
+ * that its code needs (both versions, both lists are in the text). No manifest is legal.
  */
+enum c7x_status c7x_manifest_check(const struct c7x_symbol_source *symbols, bool is_native,
+                                   struct c7x_error *error) C7X_NODISCARD;
+
+/* Reads the manifest among a module's symbols; none is legal. C7X_LOAD: malformed, or of another
+ * major version; C7X_NOMEM. */
 enum c7x_status c7x_manifest_read(const struct c7x_symbol_source *symbols, struct c7x_heap *heap,
                                   uint32_t owner, struct c7x_manifest *out,
                                   struct c7x_error *error) C7X_NODISCARD;

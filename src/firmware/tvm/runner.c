@@ -367,6 +367,7 @@ static const char *runner_name(const void *opaque)
 }
 
 const struct c7x_module_kind_ops c7x_tvm_kind = {
+    .check = c7x_manifest_check,
     .bind = runner_bind,
     .infer = runner_infer,
     .unbind = runner_unbind,
