@@ -215,6 +215,42 @@ static void tails_are_zeroed(void **state)
     assert_memory_equal(find("bss"), zeros, sizeof(zeros));
 }
 
+static uint64_t heap_used(void)
+{
+    struct c7x_heap_statistics now;
+    c7x_heap_get_statistics(heap, &now);
+    return now.total - now.free;
+}
+
+/* The segment moves behind the rest of the file, where it may be as large as weights are. */
+static void read_only_data_of_47_mb_takes_no_heap(void **state)
+{
+    const size_t size = 47u << 20;
+    struct c7x_loader_request asked = request(false);
+    uint8_t *large = calloc(1, size);
+    uint64_t small;
+    (void)state;
+    assert_non_null(large);
+    c7x_builder_finish(&builder);
+    link_file(false);
+    small = heap_used();
+    c7x_loader_unload(program, false);
+    file.segments[C7X_FILE_RODATA].vaddr = 0x90000000u;
+    file.segments[C7X_FILE_RODATA].offset = sizeof(file);
+    file.segments[C7X_FILE_RODATA].filesz = size - sizeof(file);
+    file.segments[C7X_FILE_RODATA].memsz = size - sizeof(file);
+    memcpy(large, &file, sizeof(file));
+    asked.bytes = large;
+    asked.size = size;
+    assert_int_equal(c7x_loader_open(&asked, &program, &error), C7X_OK);
+    assert_int_equal(c7x_loader_link(program, &error), C7X_OK);
+    assert_true(segment(0).in_place);
+    assert_int_equal(heap_used(), small);
+    c7x_loader_unload(program, false);
+    program = NULL;
+    free(large);
+}
+
 static void read_only_data_with_a_tail_is_copied(void **state)
 {
     (void)state;
@@ -663,6 +699,7 @@ int main(void)
         TEST(files_without_section_headers_link),
         TEST(alignment_is_honoured),
         TEST(tails_are_zeroed),
+        TEST(read_only_data_of_47_mb_takes_no_heap),
         TEST(read_only_data_with_a_tail_is_copied),
         TEST(read_only_data_is_copied_when_asked),
         TEST(a_relocation_into_read_only_data_copies_it),

@@ -334,6 +334,20 @@ static void all_missing_imports_are_listed(void **state)
                         "the firmware does not export: one_missing, two_missing, three_missing");
 }
 
+/* What such a symbol stands for is only known at run time. */
+static void thread_local_and_indirect_symbols_are_refused_by_name(void **state)
+{
+    static const uint8_t types[2] = {C7X_ELF_STT_TLS, C7X_ELF_STT_GNU_IFUNC};
+    uint32_t symbol = elf_builder_export(&builder, "chosen_late", ELF_AT(text));
+    (void)state;
+    elf_builder_relocate(&builder, ELF_AT(data[1]), R_SYMBOL, symbol, 0);
+    elf_builder_finish(&builder);
+    for (int i = 0; i < 2; i++) {
+        file.symbols[symbol].info = (uint8_t)(1 << 4 | types[i]);
+        refused("its symbol is thread-local or indirect (in segment 2, symbol chosen_late)");
+    }
+}
+
 static void unsupported_relocations_are_refused_by_name(void **state)
 {
     (void)state;
@@ -682,6 +696,7 @@ int main(void)
         TEST(packed_relocations_are_bounded),
         TEST(a_weak_import_may_be_absent),
         TEST(all_missing_imports_are_listed),
+        TEST(thread_local_and_indirect_symbols_are_refused_by_name),
         TEST(unsupported_relocations_are_refused_by_name),
         TEST(relocations_outside_are_refused),
 #if !defined(__aarch64__)

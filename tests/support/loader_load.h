@@ -7,8 +7,7 @@
 
 /* Opens, links and starts. On failure *out_program is NULL and nothing stays allocated. */
 static inline enum c7x_status loader_load(const struct c7x_loader_request *request,
-                                          struct c7x_program **out_program,
-                                          struct c7x_error *error)
+                                          struct c7x_program **out_program, struct c7x_error *error)
 {
     enum c7x_status status;
     *out_program = NULL;

@@ -71,10 +71,10 @@ struct c7x_layout_ops {
     /* The definition of the name among the module's own symbols. */
     bool (*find)(const struct c7x_program *program, const char *name, struct c7x_elf_symbol *out);
     enum c7x_status (*protect)(struct c7x_program *program, struct c7x_error *error);
-    bool tables_by_offset;  /* the dynamic table gives file offsets, not link addresses */
+    bool tables_by_offset;        /* the dynamic table gives file offsets, not link addresses */
     const char *const *libraries; /* that DT_NEEDED may name, since the firmware's exports stand for
                                    * them; NULL-terminated */
-    bool imports_first;     /* the firmware's exports pre-empt the module's global symbols */
+    bool imports_first;           /* the firmware's exports pre-empt the module's global symbols */
 };
 
 extern const struct c7x_layout_ops c7x_layout_native;

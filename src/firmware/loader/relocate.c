@@ -14,22 +14,32 @@ struct entry {
     struct c7x_elf_rela rela;
     const char *table;
     uint64_t index;
-    const char *symbol_name; /* once it is resolved; may be NULL */
 };
+
+/* "" when there is none. */
+static const char *symbol_name(const struct c7x_program *program, const struct entry *entry)
+{
+    struct c7x_elf_symbol symbol;
+    const char *name = NULL;
+    if (c7x_loader_read_symbol(program, c7x_elf_rela_symbol(&entry->rela), &symbol, NULL) == C7X_OK)
+        name = c7x_program_symbol_name(program, &symbol);
+    return name == NULL ? "" : name;
+}
 
 static enum c7x_status refuse(const struct c7x_program *program, const struct entry *entry,
                               const char *why, struct c7x_error *error)
 {
     uint32_t type = c7x_elf_rela_type(&entry->rela);
     const char *name = program->arch->relocation_name(type);
+    const char *symbol = symbol_name(program, entry);
     char section[64];
     c7x_program_section_name(program, entry->rela.offset, section, sizeof(section));
     (void)c7x_error_set(error, C7X_LOAD, "loader",
                         "%s entry %" PRIu64 ": %s (type %" PRIu32 ") at 0x%" PRIx64 ": %s (in %s",
                         entry->table, entry->index, name == NULL ? "relocation" : name, type,
                         entry->rela.offset, why, section);
-    if (entry->symbol_name != NULL && *entry->symbol_name != '\0')
-        c7x_error_append(error, ", symbol %s", entry->symbol_name);
+    if (*symbol != '\0')
+        c7x_error_append(error, ", symbol %s", symbol);
     else
         c7x_error_append(error, ", symbol %" PRIu32, c7x_elf_rela_symbol(&entry->rela));
     c7x_error_append(error, ")");
@@ -140,12 +150,13 @@ bool c7x_loader_mark_relocated(struct c7x_program *program)
     return found;
 }
 
-static enum c7x_status refuse_undefined(const struct entry *entry, struct c7x_error *error)
+static enum c7x_status refuse_undefined(const struct entry *entry, const char *name,
+                                        struct c7x_error *error)
 {
     return c7x_error_set(error, C7X_SYMBOL, "loader",
                          "the firmware does not export: %s (needed by %s entry %" PRIu64
                          " at 0x%" PRIx64 ")",
-                         entry->symbol_name, entry->table, entry->index, entry->rela.offset);
+                         name, entry->table, entry->index, entry->rela.offset);
 }
 
 /* Whether the firmware may supply the symbol: because the module has none, or because files of this
@@ -165,16 +176,16 @@ static uint64_t own_value(const struct c7x_program *program, const struct c7x_el
 }
 
 /* A weak name that nobody has is 0. */
-static enum c7x_status resolve_symbol(const struct c7x_program *program, struct entry *entry,
+static enum c7x_status resolve_symbol(const struct c7x_program *program, const struct entry *entry,
                                       const struct c7x_elf_symbol *symbol, uint64_t *out_value,
                                       struct c7x_error *error)
 {
+    const char *name = c7x_program_symbol_name(program, symbol);
     uint64_t import = 0;
-    entry->symbol_name = c7x_program_symbol_name(program, symbol);
-    if (entry->symbol_name == NULL && symbol->section == C7X_ELF_SHN_UNDEF)
+    if (name == NULL && symbol->section == C7X_ELF_SHN_UNDEF)
         return refuse(program, entry, "the name of its symbol is outside the string table", error);
-    if (may_import(program, symbol) && entry->symbol_name != NULL)
-        import = c7x_program_import(program, entry->symbol_name);
+    if (may_import(program, symbol) && name != NULL)
+        import = c7x_program_import(program, name);
     if (import != 0 || symbol->section != C7X_ELF_SHN_UNDEF) {
         *out_value = import != 0 ? import : own_value(program, symbol);
         return C7X_OK;
@@ -185,10 +196,10 @@ static enum c7x_status resolve_symbol(const struct c7x_program *program, struct 
     }
     if (!may_import(program, symbol))
         return refuse(program, entry, "its symbol is local and not defined", error);
-    return refuse_undefined(entry, error);
+    return refuse_undefined(entry, name, error);
 }
 
-static enum c7x_status resolve(const struct c7x_program *program, struct entry *entry,
+static enum c7x_status resolve(const struct c7x_program *program, const struct entry *entry,
                                uint64_t *out_value, struct c7x_error *error)
 {
     struct c7x_elf_symbol symbol;
@@ -219,7 +230,7 @@ static enum c7x_status write_field(const struct c7x_program *program, const stru
     return C7X_OK;
 }
 
-static enum c7x_status apply(const struct c7x_program *program, struct entry *entry,
+static enum c7x_status apply(const struct c7x_program *program, const struct entry *entry,
                              struct c7x_error *error)
 {
     const struct c7x_arch *arch = program->arch;
