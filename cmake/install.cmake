@@ -3,8 +3,8 @@
 include(CMakePackageConfigHelpers)
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/c7x-compute)
 
-install(FILES include/c7x_compute_client.h include/c7x_compute_protocol.h include/c7x_inspect.h include/c7x_module.h
-        include/c7x_runtime.h include/c7x_status.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES include/c7x_compute_client.h include/c7x_compute_protocol.h include/c7x_inspect.h include/c7x_kernels.h
+        include/c7x_module.h include/c7x_runtime.h include/c7x_status.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS c7x_compute c7x_emulator RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS c7x_compute_client c7x_compute_client_static c7x_inspect EXPORT c7x-compute
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

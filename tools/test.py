@@ -130,6 +130,7 @@ def main():
                        ("compiler", [sys.executable, "-m", "unittest", "discover", "-v", "-s", "compiler/tests"], 900),
                        ("models", [sys.executable, "tests/models/run.py", "--count"], 1500),
                        ("decoder", [sys.executable, "tests/decoder/run.py", "--build", str(build)], 600),
+                       ("kernels", [sys.executable, "tests/kernels/run.py", "--build", str(build)], 300),
                        ("cpp", [sys.executable, "tests/cpp/run.py", "--build", str(build)], 600),
                        ("python", [sys.executable, "-m", "unittest", "discover", "-v", "-s", "tests/python"], 600),
                        ("examples", [sys.executable, "tests/examples/run.py", "--build", str(build)], 300)]

@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 CLIENT = """
 #include <c7x_compute_client.h>
 #include <c7x_compute_protocol.h>
+#include <c7x_kernels.h>
 #include <c7x_module.h>
 #include <stdio.h>
 int main(void)
@@ -38,7 +39,8 @@ target_link_libraries(static c7x-compute::c7x_compute_static)
 """
 
 EXPECTED = ["bin/c7x_compute", "bin/c7x_emulator", "include/c7x_compute_client.h", "include/c7x_compute_protocol.h",
-            "include/c7x_inspect.h", "include/c7x_module.h", "include/c7x_runtime.h", "include/c7x_status.h",
+            "include/c7x_inspect.h", "include/c7x_kernels.h", "include/c7x_module.h", "include/c7x_runtime.h",
+            "include/c7x_status.h",
             "share/man/man1/c7x_compute.1", "share/man/man1/c7x_emulator.1"]
 
 
