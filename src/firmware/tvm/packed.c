@@ -217,3 +217,12 @@ c7x_packed_fn c7x_tvm_find_packed(const char *name)
     }
     return NULL;
 }
+
+c7x_packed_fn c7x_tvm_packed_of(const void *address)
+{
+    for (size_t i = 0; i < C7X_ARRAY_COUNT(builtins); i++) {
+        if (memcmp(&builtins[i].function, &address, sizeof(address)) == 0)
+            return builtins[i].function;
+    }
+    return NULL;
+}

@@ -10,4 +10,7 @@ typedef int (*c7x_packed_fn)(const TVMFFIAny *args, int32_t num_args, TVMFFIAny 
 /* "vm.builtin.alloc_storage" and its like; NULL for a name that is none. */
 c7x_packed_fn c7x_tvm_find_packed(const char *name);
 
+/* The builtin at an address that a module was given; NULL if it is something else. */
+c7x_packed_fn c7x_tvm_packed_of(const void *address);
+
 #endif
