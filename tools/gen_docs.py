@@ -2,7 +2,8 @@
 """Renews the generated parts of the documents from the tables in the code; --check only says what is stale.
 
 docs/protocol.md   between <!-- generated: NAME --> and <!-- end -->: messages, layouts, statuses
-docs/exports.md    whole
+docs/exports.md    likewise: names
+compiler/c7x_compile/exports.txt   whole
 """
 import argparse
 import re
@@ -74,38 +75,50 @@ def layouts():
     return "\n".join(parts).rstrip()
 
 
-def fill(text, name, content):
+def fill(document, text, name, content):
     """Puts the content between the markers of that name."""
     pattern = rf"(<!-- generated: {name} -->\n)(?:.*?\n)??(<!-- end -->)"
     filled, count = re.subn(pattern, lambda match: f"{match.group(1)}{content}\n{match.group(2)}", text,
                             flags=re.DOTALL)
     if count != 1:
-        sys.exit(f"gen_docs: docs/protocol.md has {count} places for {name}")
+        sys.exit(f"gen_docs: {document} has {count} places for {name}")
     return filled
 
 
 def protocol():
-    text = (ROOT / "docs/protocol.md").read_text()
+    document = "docs/protocol.md"
+    text = (ROOT / document).read_text()
     for name, content in (("messages", messages_table()), ("layouts", layouts()), ("statuses", statuses_table())):
-        text = fill(text, name, content)
+        text = fill(document, text, name, content)
     return text
 
 
-def exports():
-    """docs/exports.md: the names of the export table, by group in the order of the table."""
+def export_groups():
+    """{group: names} of the export table, in its order."""
     table = (ROOT / "src/firmware/exports/exports.gperf").read_text().split("\n%%\n")[1]
     groups = {}
     for name, group in re.findall(r'^(\w+), .*, "([^"]+)"$', table, re.MULTILINE):
         groups.setdefault(group, []).append(name)
-    total = sum(map(len, groups.values()))
-    lines = ["# What modules may import", "",
-             f"{total} names, from `src/firmware/exports/exports.gperf`; prototypes in `include/c7x_module.h` and the C "
-             "library's headers. A module that needs anything else fails to load, with every missing name.", "",
-             "Not there, since TI's libraries are needed for them: TIDL_VISION_FXNS, DmaUtils*, getUDMADrvObjPtr, "
-             "appUdmaGetObj.", ""]
+    return groups
+
+
+def exports():
+    """docs/exports.md: the number of names, and the names by group."""
+    document, groups = "docs/exports.md", export_groups()
+    lines = [f"{sum(map(len, groups.values()))} names:", ""]
     for group, names in groups.items():
-        lines += [f"## {group} ({len(names)})", "", ", ".join(f"`{name}`" for name in names), ""]
-    return "\n".join(lines)
+        lines += [f"### {group} ({len(names)})", "", ", ".join(f"`{name}`" for name in names), ""]
+    return fill(document, (ROOT / document).read_text(), "names", "\n".join(lines).rstrip())
+
+
+def allowed_imports():
+    """The compiler's list: every name of the export table with its group."""
+    lines = ["# What a module may import, one name a line: name and group. All of the firmware's export table",
+             "# (src/firmware/exports/exports.gperf); tools/gen_docs.py writes this file. Portable modules may import",
+             "# these too: behind each name stands plain C on every device. c7x-compile refuses to write a module that",
+             "# needs another name."]
+    lines += [f"{name} {group}" for group, names in export_groups().items() for name in names]
+    return "\n".join(lines) + "\n"
 
 
 def main():
@@ -113,7 +126,8 @@ def main():
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if something is stale")
     options = parser.parse_args()
     stale = []
-    for name, text in (("docs/protocol.md", protocol()), ("docs/exports.md", exports())):
+    for name, text in (("docs/protocol.md", protocol()), ("docs/exports.md", exports()),
+                       ("compiler/c7x_compile/exports.txt", allowed_imports())):
         path = ROOT / name
         if path.exists() and path.read_text() == text:
             continue

@@ -19,7 +19,7 @@ struct c7x_export {
     const char *group;
 };
 
-/* "export table version 1, 200 names" */
+/* "export table version 2, 247 names" */
 extern const char c7x_export_title[];
 
 const struct c7x_export *c7x_export_lookup(const char *name, size_t length);
