@@ -324,6 +324,25 @@ static void two_modules_live_side_by_side(void **state)
     assert_one_added();
 }
 
+static void kernels_of_the_firmware_compute(void **state)
+{
+    static float many[64];
+    uint32_t handle = load("kernels");
+    const int8_t *y;
+    (void)state;
+    for (int i = 0; i < 64; i++)
+        many[i] = (float)(i - 32) / 2.0f;
+    make_request();
+    x.data = many;
+    x.data_size = sizeof(many);
+    x.shape[0] = 64;
+    assert_int_equal(run(handle), C7X_OK);
+    y = result.outputs[0].data;
+    assert_int_equal(result.outputs[0].data_size, 64);
+    for (int i = 0; i < 64; i++)
+        assert_int_equal(y[i], i < 32 ? 0 : 2 * (i - 32) + 1);
+}
+
 static void a_constructor_runs_and_a_weak_import_is_null(void **state)
 {
     (void)state;
@@ -796,6 +815,7 @@ int main(void)
         TEST(unload_runs_the_hooks_in_order),
         TEST(calls_leave_no_memory_behind),
         TEST(two_modules_live_side_by_side),
+        TEST(kernels_of_the_firmware_compute),
         TEST(a_constructor_runs_and_a_weak_import_is_null),
         TEST(modules_run_however_they_were_linked),
         TEST(handles_say_what_became_of_them),
