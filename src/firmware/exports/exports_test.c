@@ -128,7 +128,7 @@ static void helpers_of_the_compiler_compute(void **state)
     (void)state;
     assert_int_equal(c7x_abi_cmpd(-0.0, 0.0), 0);
     assert_int_equal(c7x_abi_cmpd(1.0, 2.0), -1);
-    assert_int_equal(c7x_abi_cmpd(INFINITY, 2.0), 1);
+    assert_int_equal(c7x_abi_cmpd((double)INFINITY, 2.0), 1);
     assert_int_equal(c7x_abi_cmpd((double)NAN, 2.0), 1);
     assert_int_equal(c7x_abi_cmpd(2.0, (double)NAN), 1);
     assert_true(c7x_abi_divf(1.0f, 4.0f) == 0.25f);

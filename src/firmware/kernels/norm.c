@@ -25,8 +25,7 @@ static struct normaliser normaliser_of(const int8_t *x, int32_t n, float epsilon
     if (variance <= 0.0)
         return (struct normaliser){mean, 0.0};
     variance *= (double)scale * (double)scale;
-    return (struct normaliser){(float)mean,
-                               (float)((double)scale / sqrt(variance + (double)epsilon))};
+    return (struct normaliser){mean, (double)scale / sqrt(variance + (double)epsilon)};
 }
 
 int32_t c7x_int8_layer_norm(const void *in, const void *weight, const void *bias, void *out,
