@@ -3,7 +3,10 @@
 #include "c7x_kernels.h"
 #include "firmware/kernels/kernels_impl.h"
 
+#include <assert.h>
 #include <string.h>
+
+static_assert(sizeof(struct c7x_residual_params) == 16, "modules have it as 16 bytes");
 
 /* ---- Functions of one int8 ---- */
 
