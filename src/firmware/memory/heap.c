@@ -252,15 +252,18 @@ static bool padded_size(size_t size, size_t alignment, uint64_t *out_size, uint6
 }
 
 /* Moves the start of `block`, which is in no list, up to the alignment; what lies below stays free.
- */
-static struct block *align_up(struct c7x_heap *heap, struct block *block, size_t alignment)
+ * NULL, and the block as it was, when less than `needed` bytes are left then. */
+static struct block *align_up(struct c7x_heap *heap, struct block *block, size_t alignment,
+                              uint64_t needed)
 {
     uintptr_t payload = (uintptr_t)payload_of(block);
     uintptr_t aligned = c7x_round_up(payload, alignment);
     if (aligned == payload)
-        return block;
+        return block->size >= needed ? block : NULL;
     if (aligned - payload < 2 * sizeof *block) /* the part below needs a header and a payload */
         aligned = c7x_round_up(payload + 2 * sizeof *block, alignment);
+    if (!c7x_range_inside(aligned, needed, payload, block->size))
+        return NULL;
     uint64_t below_size = aligned - payload - sizeof *block;
     struct block *upper = (struct block *)(void *)(payload_of(block) + below_size);
     upper->size = block->size - below_size - sizeof *upper;
@@ -290,12 +293,11 @@ void *c7x_heap_alloc(struct c7x_heap *heap, uint32_t owner, size_t size, size_t 
     bool is_to_fail = heap->fail_countdown != 0 && --heap->fail_countdown == 0;
     struct block *block = padded <= heap->total && !is_to_fail ? find_free(heap, padded) : NULL;
     if (block != NULL) {
-        remove_free(heap, block);
-        block = align_up(heap, block, alignment);
-        if (block->size < needed) {
-            insert_free(heap, block);
-            block = NULL;
-        }
+        struct block *whole = block;
+        remove_free(heap, whole);
+        block = align_up(heap, whole, alignment, needed);
+        if (block == NULL)
+            insert_free(heap, whole);
     }
     if (block != NULL) {
         split(heap, block, needed);

@@ -49,6 +49,31 @@ static void blocks_are_aligned_as_asked(void **state)
     c7x_heap_destroy(heap);
 }
 
+/* In a pool that is smaller than the alignment there is a place for it, or none. */
+static void an_alignment_may_be_larger_than_the_pool(void **state)
+{
+    const size_t alignment = 2u << 20;
+    const size_t pool_bytes = 65536;
+    uint8_t *region = aligned_alloc(alignment, 2 * alignment);
+    assert_non_null(region);
+    *state = region;
+    for (size_t offset = 4096; offset <= alignment; offset += 4096) {
+        struct c7x_heap *heap = c7x_heap_create(region + offset, pool_bytes, "small");
+        assert_non_null(heap);
+
+        for (size_t size = 1; size < pool_bytes; size *= 4) {
+            uint8_t *block = c7x_heap_alloc(heap, 1, size, alignment);
+            if (block != NULL) {
+                assert_ptr_equal(block, region + alignment);
+                assert_true(offset < alignment && alignment + size <= offset + pool_bytes);
+            }
+            c7x_heap_free(heap, block);
+            assert_whole(heap);
+        }
+        c7x_heap_destroy(heap);
+    }
+}
+
 static void freed_neighbours_merge_in_any_order(void **state)
 {
     struct c7x_heap *heap = new_heap(state);
@@ -213,6 +238,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(blocks_are_aligned_as_asked, teardown),
+        cmocka_unit_test_teardown(an_alignment_may_be_larger_than_the_pool, teardown),
         cmocka_unit_test_teardown(freed_neighbours_merge_in_any_order, teardown),
         cmocka_unit_test_teardown(an_owner_loses_its_blocks_and_no_others, teardown),
         cmocka_unit_test_teardown(what_does_not_fit_is_refused_with_numbers, teardown),
