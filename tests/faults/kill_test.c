@@ -212,11 +212,12 @@ struct victim {
 
 static struct victim start_victim(const char *point, const char *device)
 {
-    char program[] = "/proc/self/exe";
+    char program[C7X_TEST_PATH_MAX];
     char *const arguments[] = {program, (char *)(uintptr_t)point, (char *)(uintptr_t)device, NULL};
     struct victim victim;
     posix_spawn_file_actions_t actions;
     int said[2];
+    c7x_test_own_program(program);
     assert_int_equal(pipe2(said, O_CLOEXEC), 0);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, said[1], STDOUT_FILENO);

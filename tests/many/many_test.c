@@ -72,13 +72,14 @@ struct process {
 static void start_process(struct process *process, int number, const char *device,
                           const char *results)
 {
-    char program[] = "/proc/self/exe";
+    char program[C7X_TEST_PATH_MAX];
     char digits[16];
     char *const arguments[] = {program, digits, (char *)(uintptr_t)device,
                                (char *)(uintptr_t)results, NULL};
     posix_spawn_file_actions_t actions;
     int to[2];
     int from[2];
+    c7x_test_own_program(program);
     snprintf(digits, sizeof digits, "%d", number);
     assert_int_equal(pipe2(to, O_CLOEXEC), 0);
     assert_int_equal(pipe2(from, O_CLOEXEC), 0);

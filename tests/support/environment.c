@@ -5,6 +5,7 @@
 #include "os/os.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -18,12 +19,23 @@
 
 #include <cmocka.h>
 
-void c7x_test_module_path(const char *name, char path[C7X_TEST_PATH_MAX])
+static const char *build_folder(void)
 {
     const char *folder = getenv("C7X_BUILD_DIR");
-    snprintf(path, C7X_TEST_PATH_MAX, "%s/tests/modules/%s.out", folder == NULL ? "build" : folder,
-             name);
+    return folder == NULL ? "build" : folder;
+}
+
+void c7x_test_module_path(const char *name, char path[C7X_TEST_PATH_MAX])
+{
+    snprintf(path, C7X_TEST_PATH_MAX, "%s/tests/modules/%s.out", build_folder(), name);
     if (access(path, R_OK) != 0)
+        fail_msg("no %s", path);
+}
+
+void c7x_test_own_program(char path[C7X_TEST_PATH_MAX])
+{
+    snprintf(path, C7X_TEST_PATH_MAX, "%s/tests/%s", build_folder(), program_invocation_short_name);
+    if (access(path, X_OK) != 0)
         fail_msg("no %s", path);
 }
 

@@ -14,6 +14,10 @@
 /* Path of a test module of the build ("add_one"). */
 void c7x_test_module_path(const char *name, char path[C7X_TEST_PATH_MAX]);
 
+/* Path of this test program, to start it once more: of the build, because a cross-compiled one is
+ * started by a script of its name. */
+void c7x_test_own_program(char path[C7X_TEST_PATH_MAX]);
+
 /* A new empty folder with a short name, good for sockets; fails the running test on any error. */
 void c7x_test_make_folder(char path[C7X_TEST_PATH_MAX]);
 /* Removes the folder and the files in it. */
