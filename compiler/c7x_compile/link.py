@@ -81,17 +81,17 @@ def build(target, folder, output):
     into the file output. Raises CompileError with the tool's own words."""
     folder = Path(folder)
     write_data_source(folder)
+    write_linker_script(target, folder)
     include = f"-I{include_folder()}"
     _run(
         [target.compiler, *target.flags, *_COMPILE, include, "-c", "lib0.c", "-o", "lib0.o"], folder
     )
     _run([target.compiler, "-c", "data.S", "-o", "data.o"], folder)
-    script = f"-Wl,-T,{_HERE / 'data' / 'module.ld'}"
     _run(
         [
             target.compiler,
             *_LINK,
-            script,
+            "-Wl,-T,module.ld",
             "lib0.o",
             "data.o",
             "-lgcc",
@@ -111,6 +111,13 @@ def write_data_source(folder):
     (Path(folder) / "data.S").write_text(
         _DATA.format(weights_size=sizes["weights"], manifest_size=sizes["manifest"])
     )
+
+
+def write_linker_script(target, folder):
+    """Writes module.ld for the largest pages that a system on the target's architecture may have."""
+    text = (_HERE / "data" / "module.ld").read_text()
+    page = 65536 if target.architecture == "aarch64" else 4096
+    (Path(folder) / "module.ld").write_text(text.replace("@PAGE@", str(page)))
 
 
 def commands(target):

@@ -65,7 +65,7 @@ def write_native(folder, target):
     folder = Path(folder)
     link.write_data_source(folder)
     shutil.copy(link.include_folder() / "c7x_module.h", folder)
-    shutil.copy(Path(__file__).parent / "data" / "module.ld", folder)
+    link.write_linker_script(target, folder)
     _write_script(
         folder,
         '#!/bin/sh\nset -eu\ncd "$(dirname "$0")"\n' + "\n".join(link.commands(target)) + "\n",

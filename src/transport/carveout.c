@@ -2,6 +2,7 @@
 #include "transport/carveout.h"
 
 #include "base/checked.h"
+#include "os/os.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ enum c7x_status c7x_carveout_alloc(struct c7x_carveout *carveout, uint64_t size,
                                    struct c7x_carveout_range *out_range, struct c7x_error *error)
 {
     uint64_t pages;
-    if (size == 0 || !c7x_align_size(size, C7X_CARVEOUT_PAGE, &pages))
+    if (size == 0 || !c7x_align_size(size, c7x_os_page_size(), &pages))
         return c7x_error_set(error, C7X_SIZE, "transport", "a shared buffer of %llu bytes",
                              (unsigned long long)size);
     size_t index = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * First-fit allocation of whole pages in a range of addresses, as the kernel's carve-out heap does
- * it (gen_pool). Only numbers: the range need not be mapped. Not thread-safe: one owner.
+ * First-fit allocation of whole pages of the system in a range of addresses, as the kernel's
+ * carve-out heap does it (gen_pool). Only numbers: the range need not be mapped. Not thread-safe:
+ * one owner.
  */
 #ifndef C7X_TRANSPORT_CARVEOUT_H
 #define C7X_TRANSPORT_CARVEOUT_H
@@ -10,8 +11,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-
-#define C7X_CARVEOUT_PAGE 4096u
 
 struct c7x_carveout_range {
     uint64_t address;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The two books that every transport keeps: the carve-out's ranges and the device's buffers. */
+#include "os/os.h"
 #include "transport/buffer_table.h"
 #include "transport/carveout.h"
 
@@ -10,13 +11,13 @@
 #include <cmocka.h>
 
 #define BASE 0xC0000000ull
-#define PAGES(n) ((uint64_t)(n)*C7X_CARVEOUT_PAGE)
+#define PAGES(n) ((uint64_t)(n)*c7x_os_page_size())
 
 static uint64_t take(struct c7x_carveout *carveout, uint64_t size)
 {
     struct c7x_carveout_range range;
     assert_int_equal(c7x_carveout_alloc(carveout, size, &range, NULL), C7X_OK);
-    assert_int_equal(range.size % C7X_CARVEOUT_PAGE, 0);
+    assert_int_equal(range.size % c7x_os_page_size(), 0);
     return range.address;
 }
 

@@ -2,7 +2,12 @@
 # c7x_test_module(NAME): builds fixtures/NAME.c, and fixtures/NAME_data.c with its weights if there is one, into
 # tests/modules/NAME.out of the build folder: a native module of the format of docs/modules.md, made with the linker
 # script of c7x-compile. Never sanitized, since a module has no runtime to call.
-set(C7X_MODULE_SCRIPT ${PROJECT_SOURCE_DIR}/compiler/c7x_compile/data/module.ld)
+set(C7X_MODULE_SCRIPT ${CMAKE_BINARY_DIR}/tests/module.ld)
+set(PAGE 4096)
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL aarch64)
+  set(PAGE 65536)
+endif()
+configure_file(${PROJECT_SOURCE_DIR}/compiler/c7x_compile/data/module.ld ${C7X_MODULE_SCRIPT} @ONLY)
 set(C7X_TEST_MODULES_DIR ${CMAKE_BINARY_DIR}/tests/modules)
 set(C7X_TEST_MODULE_FILES)
 set(C7X_MODULE_COMPILE -std=c11 -O2 -Wall -Wextra -fPIC -fno-plt -fvisibility=hidden -fno-stack-protector

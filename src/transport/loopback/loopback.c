@@ -282,7 +282,8 @@ enum c7x_status c7x_loopback_create(uint64_t arena_base, size_t arena_size,
     loopback->device.ops = &device_ops;
     loopback->next_endpoint = 1024; /* dynamic addresses start here, as in RPMessage */
     loopback->carveout = (struct c7x_carveout){.base = arena_base, .size = arena_size};
-    loopback->allocation = malloc(arena_size + C7X_CARVEOUT_PAGE);
+    size_t page = c7x_os_page_size();
+    loopback->allocation = malloc(arena_size + page);
     if (loopback->allocation == NULL || c7x_os_mutex_init(&loopback->lock) != C7X_OK ||
         c7x_os_event_init(&loopback->to_device.changed) != C7X_OK ||
         c7x_buffer_table_init(&loopback->buffers, release_buffer, loopback) != C7X_OK) {
@@ -290,8 +291,8 @@ enum c7x_status c7x_loopback_create(uint64_t arena_base, size_t arena_size,
         free(loopback);
         return C7X_NOMEM;
     }
-    uintptr_t misaligned = (uintptr_t)loopback->allocation % C7X_CARVEOUT_PAGE;
-    loopback->arena = loopback->allocation + (C7X_CARVEOUT_PAGE - misaligned) % C7X_CARVEOUT_PAGE;
+    uintptr_t misaligned = (uintptr_t)loopback->allocation % page;
+    loopback->arena = loopback->allocation + (page - misaligned) % page;
     *out_loopback = loopback;
     return C7X_OK;
 }

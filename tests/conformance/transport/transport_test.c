@@ -154,10 +154,10 @@ static void buffers_are_whole_pages_of_zeroes_inside_the_carveout(void **state)
     const size_t sizes[] = {1, 4095, 4096, 4097, 100000, MIB};
     for (size_t i = 0; i < C7X_ARRAY_COUNT(sizes); i++) {
         struct c7x_buffer buffer = c7x_test_attach(link, sizes[i]);
-        assert_int_equal((uintptr_t)buffer.pointer % C7X_CARVEOUT_PAGE, 0);
-        assert_int_equal(buffer.dsp_address % C7X_CARVEOUT_PAGE, 0);
-        assert_int_equal(buffer.size, (sizes[i] + C7X_CARVEOUT_PAGE - 1) / C7X_CARVEOUT_PAGE *
-                                          C7X_CARVEOUT_PAGE);
+        assert_int_equal((uintptr_t)buffer.pointer % c7x_os_page_size(), 0);
+        assert_int_equal(buffer.dsp_address % c7x_os_page_size(), 0);
+        assert_int_equal(buffer.size, (sizes[i] + c7x_os_page_size() - 1) / c7x_os_page_size() *
+                                          c7x_os_page_size());
         assert_true(buffer.dsp_address >= C7X_WIRE_CARVEOUT_ADDR);
         assert_true(buffer.dsp_address + buffer.size <= end);
         assert_true(is_zero(&buffer));
@@ -189,16 +189,16 @@ static void buffers_do_not_overlap(void **state)
 static void the_lowest_place_that_fits_is_used_again(void **state)
 {
     struct c7x_host_link *link = link_of(state);
-    struct c7x_buffer first = c7x_test_attach(link, 4 * C7X_CARVEOUT_PAGE);
-    struct c7x_buffer second = c7x_test_attach(link, C7X_CARVEOUT_PAGE);
+    struct c7x_buffer first = c7x_test_attach(link, 4 * c7x_os_page_size());
+    struct c7x_buffer second = c7x_test_attach(link, c7x_os_page_size());
     uint64_t place = first.dsp_address;
     assert_int_equal(place, C7X_WIRE_CARVEOUT_ADDR);
-    assert_int_equal(second.dsp_address, place + 4 * C7X_CARVEOUT_PAGE);
+    assert_int_equal(second.dsp_address, place + 4 * c7x_os_page_size());
     memset(first.pointer, 0xFF, first.size);
     link->ops->detach(link, &first);
-    first = c7x_test_attach(link, 5 * C7X_CARVEOUT_PAGE); /* too large for the gap */
-    assert_int_equal(first.dsp_address, place + 5 * C7X_CARVEOUT_PAGE);
-    first = c7x_test_attach(link, 3 * C7X_CARVEOUT_PAGE);
+    first = c7x_test_attach(link, 5 * c7x_os_page_size()); /* too large for the gap */
+    assert_int_equal(first.dsp_address, place + 5 * c7x_os_page_size());
+    first = c7x_test_attach(link, 3 * c7x_os_page_size());
     assert_int_equal(first.dsp_address, place);
     assert_true(is_zero(&first));
 }
@@ -217,14 +217,15 @@ static void the_device_computes_in_shared_buffers(void **state)
 static void a_detached_buffer_is_refused(void **state)
 {
     struct c7x_host_link *link = link_of(state);
-    struct c7x_buffer buffer = c7x_test_attach(link, 8192);
-    struct c7x_buffer other = c7x_test_attach(link, 8192);
+    const size_t size = 2 * c7x_os_page_size();
+    struct c7x_buffer buffer = c7x_test_attach(link, size);
+    struct c7x_buffer other = c7x_test_attach(link, size);
     uint64_t address = buffer.dsp_address;
-    assert_int_equal(c7x_test_name_buffer(link, address, 8193),
+    assert_int_equal(c7x_test_name_buffer(link, address, size + 1),
                      C7X_ADDR); /* reaches into the next one */
     link->ops->detach(link, &buffer);
-    assert_int_equal(c7x_test_name_buffer(link, address, 8192), C7X_ADDR);
-    assert_int_equal(c7x_test_name_buffer(link, other.dsp_address, 8192), C7X_OK);
+    assert_int_equal(c7x_test_name_buffer(link, address, size), C7X_ADDR);
+    assert_int_equal(c7x_test_name_buffer(link, other.dsp_address, size), C7X_OK);
 }
 
 static void a_detached_buffer_stays_while_the_device_uses_it(void **state)
