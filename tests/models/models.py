@@ -18,13 +18,14 @@ from c7x_compile import onnx_model
 from c7x_compile.compile import is_current
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = ROOT / "build" / "models"
+BUILD = ROOT / "build"
 COMPILER = Path(sys.executable).with_name("c7x-compile")
 
 
 @dataclass(frozen=True)
 class Model:
-    """inputs(seed) returns the input arrays by name; quick: one of the two for sanitizer runs."""
+    """inputs(seed) returns the input arrays by name; quick: one of the two for sanitizer runs; target: as in
+    c7x-compile --target."""
 
     name: str
     package: str
@@ -33,6 +34,7 @@ class Model:
     inputs: Callable
     constants: dict = field(default_factory=dict)
     quick: bool = False
+    target: str = "native"
 
     @property
     def path(self):
@@ -44,7 +46,8 @@ class Model:
 
     @property
     def module(self):
-        return BUILD / self.name / "lib0.out"
+        folder = "models" if self.target == "native" else f"models-{self.target}"
+        return BUILD / folder / self.name / "lib0.out"
 
     def specialised(self):
         """The ONNX model with static shapes, as onnxruntime runs it for comparison."""
@@ -55,7 +58,7 @@ class Model:
         if is_current(self.module, self.path):
             return
         print(f"{self.name}: compiling", file=sys.stderr, flush=True)
-        command = [str(COMPILER), str(self.path), "-o", str(self.module)]
+        command = [str(COMPILER), str(self.path), "-o", str(self.module), "--target", self.target]
         for name, shape in self.shapes.items():
             command += ["--shape", f"{name}={','.join(map(str, shape))}"]
         for name, value in self.constants.items():

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles the real models and compares them with onnxruntime on the emulated device.
 
-Prints one line per model, NAME SEEDS MAX_ERROR PASS|FAIL, and exits 1 on any FAIL.
+Prints one line per model, NAME SEEDS MAX_ERROR PASS|FAIL, and exits 1 on any FAIL. With --target aarch64,
+$C7X_COMPUTE and $C7X_EMULATOR name programs that execute such modules, as in build-aarch64/bin.
 """
 
 import argparse
+import dataclasses
 import subprocess
 import sys
 
@@ -19,7 +21,7 @@ def main():
         m for m in MODELS if (m.quick if args.quick else not args.names or m.name in args.names)
     ]
     passed = failed = 0
-    for model in chosen:
+    for model in (dataclasses.replace(model, target=args.target) for model in chosen):
         errors = _errors(model, args.seeds)
         good = sum(error <= check.ERROR_LIMIT for error in errors)
         passed += good
@@ -36,6 +38,7 @@ def _parse():
     parser.add_argument("names", nargs="*", help="models to run; all when none is given")
     parser.add_argument("--seeds", type=int, default=3, help="inputs for each model (default 3)")
     parser.add_argument("--quick", action="store_true", help="the two smallest models only")
+    parser.add_argument("--target", default="native", help="as in c7x-compile (default native)")
     parser.add_argument("--count", action="store_true", help="end with 'N passed, N failed'")
     args = parser.parse_args()
     unknown = set(args.names) - {model.name for model in MODELS}
