@@ -35,8 +35,8 @@ def _parser():
         "--target",
         default="native",
         metavar="TARGET",
-        help="native (this host's best instruction set), native:MARCH (gcc's -march), aarch64, or c7x "
-        "(with --emit-c: TI's tools are not here)",
+        help="native (this host's best instruction set), aarch64, either also with :MARCH (gcc's -march), or "
+        "c7x (with --emit-c: TI's tools are not here)",
     )
     parser.add_argument(
         "--shape",

@@ -40,9 +40,20 @@ _X86_FEATURES = {
     "__AVXVNNI__": "avx_vnni",
 }
 _ARM_FEATURES = {
-    "__ARM_FEATURE_DOTPROD": "asimddp",
+    "__ARM_FEATURE_CRC32": "crc32",
+    "__ARM_FEATURE_ATOMICS": "atomics",
+    "__ARM_FEATURE_QRDMX": "asimdrdm",
+    "__ARM_FEATURE_FP16_SCALAR_ARITHMETIC": "fphp",
     "__ARM_FEATURE_FP16_VECTOR_ARITHMETIC": "asimdhp",
+    "__ARM_FEATURE_FP16_FML": "asimdfhm",
+    "__ARM_FEATURE_DOTPROD": "asimddp",
+    "__ARM_FEATURE_JCVT": "jscvt",
+    "__ARM_FEATURE_COMPLEX": "fcma",
+    "__ARM_FEATURE_FRINT": "frint",
+    "__ARM_FEATURE_MATMUL_INT8": "i8mm",
+    "__ARM_FEATURE_BF16_VECTOR_ARITHMETIC": "bf16",
     "__ARM_FEATURE_SVE": "sve",
+    "__ARM_FEATURE_SVE2": "sve2",
 }
 # Linux's names in /proc/cpuinfo of what each level of the x86-64 ABI adds.
 _X86_LEVELS = (
@@ -68,13 +79,13 @@ class Target:
 
 
 def parse(text):
-    """The Target of a --target argument: native, native:MARCH, aarch64 or c7x."""
+    """The Target of a --target argument: native, native:MARCH, aarch64, aarch64:MARCH or c7x."""
     kind, _, march = text.partition(":")
     if kind == "c7x" and not march:
         return Target("c7x", "", (), ())
-    if kind == "aarch64" and not march:
+    if kind == "aarch64":
         compiler = "gcc" if platform.machine() == "aarch64" else "aarch64-linux-gnu-gcc"
-        return _gcc_target("aarch64", compiler, ())
+        return _gcc_target("aarch64", compiler, (f"-march={march}",) if march else ())
     if kind == "native":
         architecture = {"AMD64": "x86_64", "arm64": "aarch64"}.get(
             platform.machine(), platform.machine()
@@ -88,7 +99,7 @@ def parse(text):
         raise CompileError(
             f"this host ({architecture}) executes no module; use --target aarch64 or c7x"
         )
-    raise CompileError(f"unknown target '{text}'; use native, native:MARCH, aarch64 or c7x")
+    raise CompileError(f"unknown target '{text}'; use native, aarch64 (both also with :MARCH) or c7x")
 
 
 def host_level():

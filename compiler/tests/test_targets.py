@@ -3,6 +3,8 @@
 
 import platform
 import re
+import shutil
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -31,11 +33,35 @@ class Native(unittest.TestCase):
             targets.parse("native:z80")
 
 
+@unittest.skipUnless(shutil.which("aarch64-linux-gnu-gcc"), "no aarch64-linux-gnu-gcc")
+class AArch64(unittest.TestCase):
+    def test_the_base_needs_no_feature(self):
+        self.assertEqual(targets.parse("aarch64").cpu_features, ())
+
+    def test_march_names_what_it_needs(self):
+        self.assertEqual(
+            targets.parse("aarch64:armv8.2-a+dotprod").cpu_features,
+            ("crc32", "atomics", "asimdrdm", "asimddp"),
+        )
+
+
 class Border(unittest.TestCase):
     def test_the_loader_knows_every_cpu_feature(self):
-        source = (ROOT / "src/firmware/loader/arch/x86_64.c").read_text()
-        known = set(re.findall(r'^    \{"(\w+)", ', source, re.MULTILINE))
-        self.assertLessEqual(set(targets._X86_FEATURES.values()), known)
+        for names, machine in (
+            (targets._X86_FEATURES, "x86_64"),
+            (targets._ARM_FEATURES, "aarch64"),
+        ):
+            source = (ROOT / f"src/firmware/loader/arch/{machine}.c").read_text()
+            known = set(re.findall(r'\{"(\w+)", ', source))
+            self.assertLessEqual(set(names.values()), known)
+
+    def test_segments_lie_on_pages_of_their_own(self):
+        for architecture, page in (("x86_64", 4096), ("aarch64", 65536)):
+            target = targets.Target(architecture, "gcc", (), ())
+            with tempfile.TemporaryDirectory() as folder:
+                link.write_linker_script(target, folder)
+                script = (Path(folder) / "module.ld").read_text()
+            self.assertEqual(set(re.findall(r"ALIGN\((.*)\)", script)), {str(page)})
 
     def test_the_firmware_exports_every_allowed_import(self):
         source = (ROOT / "src/firmware/exports/exports.gperf").read_text()

@@ -113,7 +113,7 @@ def run_steps(path, folder, env):
     return None if steps else f"{path.name}: no commands"
 
 
-def run_file(path, build):
+def run_file(path, build, device):
     root = Path(tempfile.mkdtemp(prefix="c7x-cli-"))
     folder = root / "cwd"
     runtime = root / "run"
@@ -121,7 +121,7 @@ def run_file(path, build):
     runtime.mkdir(mode=0o700)
     env = {name: value for name, value in os.environ.items() if not name.startswith("C7X_")}
     env.update(PATH=f"{build}/bin:{env.get('PATH', '/usr/bin:/bin')}", LC_ALL="C.UTF-8", XDG_RUNTIME_DIR=str(runtime),
-               C7X_EMULATOR=f"{build}/bin/c7x_emulator", C7X_MODULES=f"{build}/tests/modules",
+               C7X_EMULATOR=f"{device}/bin/c7x_emulator", C7X_MODULES=f"{device}/tests/modules",
                C7X_SOURCE=str(HERE.parent.parent))
     try:
         problem = run_steps(path, folder, env)
@@ -137,12 +137,14 @@ def run_file(path, build):
 def main():
     parser = argparse.ArgumentParser(description="Run the command-line tests.")
     parser.add_argument("--build", type=Path, default=HERE.parent.parent / "build")
+    parser.add_argument("--device", type=Path, help="the build whose emulator and modules are used (default: the same)")
     parser.add_argument("files", nargs="*", type=Path, help="default: all of this folder")
     options = parser.parse_args()
     files = options.files or sorted(HERE.glob("*.test"))
+    device = options.device or options.build
     failed = 0
     for path in files:
-        problem = run_file(path, options.build.resolve())
+        problem = run_file(path, options.build.resolve(), device.resolve())
         failed += problem is not None
         print(f"{'FAIL' if problem else 'PASS'} cli/{path.name}", flush=True)
         if problem:

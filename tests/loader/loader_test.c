@@ -17,6 +17,10 @@
 
 #include <cmocka.h>
 
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
 #define HEAP_BYTES (1u << 20)
 
 #if defined(__aarch64__)
@@ -696,6 +700,31 @@ static void features_of_the_processor(void **state)
     assert_int_equal(arch->has_feature("avx2"), __builtin_cpu_supports("avx2") != 0);
     assert_int_equal(arch->has_feature("fma"), __builtin_cpu_supports("fma") != 0);
     assert_int_equal(arch->has_feature("avx512f"), __builtin_cpu_supports("avx512f") != 0);
+#elif defined(__aarch64__)
+    const struct {
+        const char *name;
+        bool expected;
+    } features[] = {
+        {"fp", (getauxval(AT_HWCAP) & HWCAP_FP) != 0},
+        {"asimd", (getauxval(AT_HWCAP) & HWCAP_ASIMD) != 0},
+        {"crc32", (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0},
+        {"atomics", (getauxval(AT_HWCAP) & HWCAP_ATOMICS) != 0},
+        {"fphp", (getauxval(AT_HWCAP) & HWCAP_FPHP) != 0},
+        {"asimdhp", (getauxval(AT_HWCAP) & HWCAP_ASIMDHP) != 0},
+        {"asimdrdm", (getauxval(AT_HWCAP) & HWCAP_ASIMDRDM) != 0},
+        {"jscvt", (getauxval(AT_HWCAP) & HWCAP_JSCVT) != 0},
+        {"fcma", (getauxval(AT_HWCAP) & HWCAP_FCMA) != 0},
+        {"asimddp", (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0},
+        {"sve", (getauxval(AT_HWCAP) & HWCAP_SVE) != 0},
+        {"asimdfhm", (getauxval(AT_HWCAP) & HWCAP_ASIMDFHM) != 0},
+        {"sve2", (getauxval(AT_HWCAP2) & HWCAP2_SVE2) != 0},
+        {"frint", (getauxval(AT_HWCAP2) & HWCAP2_FRINT) != 0},
+        {"i8mm", (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0},
+        {"bf16", (getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0},
+    };
+    for (size_t i = 0; i < sizeof(features) / sizeof(features[0]); i++)
+        assert_int_equal(arch->has_feature(features[i].name), features[i].expected);
+    assert_null(arch->feature_name(sizeof(features) / sizeof(features[0])));
 #endif
 }
 

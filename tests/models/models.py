@@ -46,7 +46,7 @@ class Model:
 
     @property
     def module(self):
-        folder = "models" if self.target == "native" else f"models-{self.target}"
+        folder = "models" if self.target == "native" else f"models-{self.target.replace(':', '-')}"
         return BUILD / folder / self.name / "lib0.out"
 
     def specialised(self):

@@ -217,7 +217,7 @@ static void the_device_computes_in_shared_buffers(void **state)
 static void a_detached_buffer_is_refused(void **state)
 {
     struct c7x_host_link *link = link_of(state);
-    const size_t size = 2 * c7x_os_page_size();
+    const uint32_t size = (uint32_t)(2 * c7x_os_page_size());
     struct c7x_buffer buffer = c7x_test_attach(link, size);
     struct c7x_buffer other = c7x_test_attach(link, size);
     uint64_t address = buffer.dsp_address;

@@ -68,13 +68,16 @@ static enum c7x_relocation_result relocate(const struct c7x_relocation *relocati
     return C7X_RELOCATION_DONE;
 }
 
-/* Bits of AT_HWCAP. */
+/* Bits of AT_HWCAP (word 0) and AT_HWCAP2 (word 1). */
 static const struct {
     const char *name;
+    uint8_t word;
     uint8_t bit;
 } features[] = {
-    {"fp", 0},       {"asimd", 1},    {"atomics", 8}, {"fphp", 9},
-    {"asimdhp", 10}, {"asimddp", 20}, {"sve", 22},
+    {"fp", 0, 0},    {"asimd", 0, 1},    {"crc32", 0, 7},     {"atomics", 0, 8},
+    {"fphp", 0, 9},  {"asimdhp", 0, 10}, {"asimdrdm", 0, 12}, {"jscvt", 0, 13},
+    {"fcma", 0, 14}, {"asimddp", 0, 20}, {"sve", 0, 22},      {"asimdfhm", 0, 23},
+    {"sve2", 1, 1},  {"frint", 1, 8},    {"i8mm", 1, 13},     {"bf16", 1, 14},
 };
 
 static bool has_feature(const char *name)
@@ -82,7 +85,8 @@ static bool has_feature(const char *name)
 #if defined(__aarch64__) && defined(__linux__)
     for (size_t i = 0; i < C7X_ARRAY_COUNT(features); i++) {
         if (strcmp(features[i].name, name) == 0)
-            return (getauxval(AT_HWCAP) >> features[i].bit & 1u) != 0;
+            return (getauxval(features[i].word == 0 ? AT_HWCAP : AT_HWCAP2) >> features[i].bit &
+                    1u) != 0;
     }
 #endif
     (void)name;
