@@ -402,6 +402,17 @@ static void x86_64_narrow_relocations(void **state)
 }
 #endif
 
+#if defined(__aarch64__)
+/* What the PLT jumps to would have to be signed: an address that is not, leads nowhere. */
+static void a_plt_of_signed_addresses_is_refused(void **state)
+{
+    (void)state;
+    elf_builder_dynamic(&builder, 0x70000003, 0);
+    elf_builder_finish(&builder);
+    refused("dynamic table: DT_AARCH64_PAC_PLT");
+}
+#endif
+
 static void aarch64_relocations(void **state)
 {
     struct c7x_relocation r = {.type = 257, .symbol = 0x1000, .relative = 0x5000, .addend = 8};
@@ -750,7 +761,9 @@ int main(void)
         TEST(thread_local_and_indirect_symbols_are_refused_by_name),
         TEST(unsupported_relocations_are_refused_by_name),
         TEST(relocations_outside_are_refused),
-#if !defined(__aarch64__)
+#if defined(__aarch64__)
+        TEST(a_plt_of_signed_addresses_is_refused),
+#else
         TEST(x86_64_narrow_relocations),
 #endif
         TEST(aarch64_relocations),

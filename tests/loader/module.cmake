@@ -35,3 +35,22 @@ function(c7x_test_module name)
     DEPENDS ${objects} ${C7X_MODULE_SCRIPT} VERBATIM)
   set(C7X_TEST_MODULE_FILES ${C7X_TEST_MODULE_FILES} ${output} PARENT_SCOPE)
 endfunction()
+
+# c7x_test_variant(NAME HOLDS text [COMPILER c ...] [COMPILE flag ...] [LINK flag ...]): fixtures/relocations.c made in another
+# way; readelf must print the text of it, so that it is what its name says.
+function(c7x_test_variant name)
+  cmake_parse_arguments(arg "" "HOLDS" "COMPILER;COMPILE;LINK" ${ARGN})
+  if(NOT arg_COMPILER)
+    set(arg_COMPILER ${CMAKE_C_COMPILER})
+  endif()
+  set(source ${PROJECT_SOURCE_DIR}/tests/loader/fixtures/relocations.c)
+  set(output ${C7X_TEST_MODULES_DIR}/relocations_${name}.out)
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${C7X_TEST_MODULES_DIR}
+    COMMAND ${arg_COMPILER} ${C7X_MODULE_COMPILE} ${arg_COMPILE} -c ${source} -o ${output}.o
+    COMMAND ${arg_COMPILER} ${C7X_MODULE_LINK} ${arg_LINK} ${output}.o -o ${output}
+    COMMAND sh -c "${CMAKE_READELF} -rdW ${output} | grep -q ${arg_HOLDS} || { rm ${output}; echo no ${arg_HOLDS} in it; exit 1; }"
+    DEPENDS ${source} ${C7X_MODULE_SCRIPT} ${PROJECT_SOURCE_DIR}/include/c7x_module.h VERBATIM)
+  set(C7X_TEST_MODULE_FILES ${C7X_TEST_MODULE_FILES} ${output} PARENT_SCOPE)
+  set(C7X_TEST_VARIANTS ${C7X_TEST_VARIANTS} ${name} PARENT_SCOPE)
+endfunction()

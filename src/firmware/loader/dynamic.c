@@ -28,9 +28,11 @@ static enum c7x_status refuse_place(struct c7x_error *error, const char *name)
                          "dynamic table: %s is outside the file or the copied segments", name);
 }
 
-static enum c7x_status take_tag(const struct c7x_elf_dynamic *entry, struct tags *out,
-                                struct c7x_error *error)
+static enum c7x_status take_tag(const struct c7x_arch *arch, const struct c7x_elf_dynamic *entry,
+                                struct tags *out, struct c7x_error *error)
 {
+    if (arch->refused_tag != 0 && entry->tag == arch->refused_tag)
+        return refuse(error, arch->refused_tag_reason);
     if (entry->tag > 0 && entry->tag <= C7X_ELF_DT_RELR)
         out->value[entry->tag] = entry->value;
     if (entry->tag == C7X_ELF_DT_GNU_HASH)
@@ -62,7 +64,7 @@ static enum c7x_status read_tags(const struct c7x_program *program, struct tags 
         memcpy(&entry, bytes + at, sizeof(entry));
         if (entry.tag == C7X_ELF_DT_NULL)
             return C7X_OK;
-        C7X_RETURN_IF_ERROR(take_tag(&entry, out, error));
+        C7X_RETURN_IF_ERROR(take_tag(program->arch, &entry, out, error));
     }
     return refuse(error, "not terminated");
 }

@@ -10,6 +10,8 @@
 #include <sys/auxv.h>
 #endif
 
+#define DT_PAC_PLT 0x70000003
+
 enum { R_ABS64 = 257, R_GLOB_DAT = 1025, R_JUMP_SLOT = 1026, R_RELATIVE = 1027 };
 
 static const struct {
@@ -106,6 +108,9 @@ const struct c7x_arch c7x_arch_aarch64 = {
     .relocation_uses_symbol = relocation_uses_symbol,
     .is_aligned = is_aligned,
     .relocate = relocate,
+    .refused_tag = DT_PAC_PLT,
+    .refused_tag_reason =
+        "DT_AARCH64_PAC_PLT: signed addresses are not supported (link without -z pac-plt)",
     .has_feature = has_feature,
     .feature_name = feature_name,
 };

@@ -36,6 +36,9 @@ struct c7x_arch {
     bool (*is_aligned)(const struct c7x_relocation *relocation);
     /* Writes the field, which has the width above and any alignment. */
     enum c7x_relocation_result (*relocate)(const struct c7x_relocation *relocation, uint8_t *field);
+    /* A dynamic tag that asks for what the loader does not do, and why it refuses; 0: none. */
+    int64_t refused_tag;
+    const char *refused_tag_reason;
     /* Whether the processor that runs this has the feature, in the spelling of Linux
      * (/proc/cpuinfo). */
     bool (*has_feature)(const char *name);
