@@ -46,6 +46,14 @@ tsan: all ## the tests under ThreadSanitizer, with the two smallest models
 	@$(MAKE) --no-print-directory programs BUILD=build-tsan CMAKE_FLAGS="-DC7X_SANITIZE=thread"
 	@$(PYTHON) tools/test.py --build build-tsan --quick
 
+.PHONY: aarch64
+aarch64: all ## the tests and all models as AArch64 programs under qemu, on a Cortex-A53
+	@tools/packages.sh aarch64
+	@tools/sysroot.sh build-aarch64
+	@$(MAKE) --no-print-directory programs BUILD=build-aarch64 \
+	    CMAKE_FLAGS="-DCMAKE_TOOLCHAIN_FILE=cmake/aarch64-linux-gnu.cmake -DC7X_WERROR=ON"
+	@$(PYTHON) tools/test.py --build build-aarch64 --aarch64
+
 .PHONY: fuzz
 SECONDS ?= 20
 fuzz: ## each fuzz target for 20 s under ASan and UBSan: make fuzz [SECONDS=20] [HOURS=1 over all]
@@ -74,8 +82,8 @@ ci: ## what CI runs
 
 .PHONY: clean
 clean: ## remove all that was built
-	rm -rf build build-asan build-tsan build-clang build-gcc build-fuzz
+	rm -rf build build-asan build-tsan build-clang build-gcc build-fuzz build-aarch64
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z ]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9 ]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that the build needs and that are missing. Without root, or when that fails, it prints the
-# one command to run and exits 1. `packages.sh lint` and `packages.sh fuzz` add what those verbs need.
+# one command to run and exits 1. `packages.sh lint`, `fuzz` and `aarch64` add what those verbs need.
 set -eu
 
 packages="ninja-build pkg-config libcmocka-dev libcjson-dev gperf g++ python3-venv mandoc"
 case "${1:-}" in
 lint) packages="$packages clang clang-format-14 libclang-rt-14-dev" ;;
 fuzz) packages="$packages clang libclang-rt-14-dev" ;;
+aarch64) packages="$packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user clang lld" ;;
 esac
 
 command -v dpkg-query >/dev/null 2>&1 || exit 0 # not Debian: CMake names what it does not find

@@ -101,13 +101,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build", help="the build folder (default: build)")
     parser.add_argument("--quick", action="store_true", help="two small models, no compiler tests: for sanitizers")
+    parser.add_argument("--aarch64", action="store_true", help="a build for AArch64, which runs under qemu")
     parser.add_argument("--only", help="run the programs with this label alone")
     options = parser.parse_args()
     build = (ROOT / options.build).resolve()
     environment = {"C7X_BUILD_DIR": str(build), "C7X_EMULATOR": str(build / "bin/c7x_emulator"),
                    "C7X_COMPUTE": str(build / "bin/c7x_compute")}
+    if options.aarch64:
+        environment["C7X_MODELS"] = str(ROOT / "build/models-aarch64")
     tally = Tally()
-    slower = 4 if options.quick else 1  # sanitizers
+    slower = 4 if options.quick or options.aarch64 else 1  # sanitizers, qemu
     for name, command, extra, seconds, labels in ctest_programs(build):
         if options.only and options.only not in labels:
             continue
@@ -121,7 +124,10 @@ def main():
                    ["sh", "tests/board/test_dynmod.sh", "--module", str(build / "tests/modules/dynmod.out")], 120),
                   ("C7x relocations", [str(build / "tests/reloc_vectors"), "tests/loader/c7x-reloc-vectors.csv"], 60),
                   ("layers", [sys.executable, "tools/check_layers.py"], 60)]
-        if options.quick:
+        if options.aarch64:
+            suites += [("aarch64", [sys.executable, "tests/aarch64/run.py", "--build", str(build)], 300),
+                       ("models", [sys.executable, "tests/models/run.py", "--target", "aarch64", "--count"], 900)]
+        elif options.quick:
             suites.append(("models (two smallest)",
                            [sys.executable, "tests/models/run.py", "--quick", "--count"], 1200))
         else:
