@@ -426,8 +426,21 @@ static void aarch64_relocations(void **state)
     assert_int_equal(c7x_arch_aarch64.relocate(&r, field), C7X_RELOCATION_DONE);
     memcpy(&word, field, sizeof(word));
     assert_int_equal(word, 0x5000);
-    r.type = 1032;
-    assert_int_equal(c7x_arch_aarch64.relocate(&r, field), C7X_RELOCATION_UNSUPPORTED);
+    r.type = 1025; /* GLOB_DAT, and JUMP_SLOT */
+    assert_int_equal(c7x_arch_aarch64.relocate(&r, field), C7X_RELOCATION_DONE);
+    memcpy(&word, field, sizeof(word));
+    assert_int_equal(word, 0x1008);
+    r.type = 1026;
+    assert_int_equal(c7x_arch_aarch64.relocate(&r, field), C7X_RELOCATION_DONE);
+    memcpy(&word, field, sizeof(word));
+    assert_int_equal(word, 0x1008);
+    const uint32_t refused_types[] = {1024, 1028, 1029,
+                                      1030, 1031, 1032}; /* COPY, TLS, IRELATIVE */
+    for (size_t i = 0; i < sizeof(refused_types) / sizeof(refused_types[0]); i++) {
+        r.type = refused_types[i];
+        assert_non_null(c7x_arch_aarch64.relocation_name(r.type));
+        assert_int_equal(c7x_arch_aarch64.relocate(&r, field), C7X_RELOCATION_UNSUPPORTED);
+    }
 }
 
 /* ---- Protection ---- */

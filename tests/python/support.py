@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the build folder with library and test modules is."""
+"""Where library, test modules and real models are; C7X_LIBRARY and C7X_MODELS name those of another build."""
 
 import os
 from pathlib import Path
@@ -8,9 +8,10 @@ from c7x_compute import C7xVirtualMachine
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("C7X_BUILD_DIR", ROOT / "build")).resolve()
-LIBRARY = BUILD / "lib" / "libc7x_compute.so"
-CLS = ROOT / "build" / "models" / "ppocr-cls" / "lib0.out"
-SILERO = ROOT / "build" / "models" / "silero-vad-16k" / "lib0.out"
+LIBRARY = Path(os.environ.get("C7X_LIBRARY", BUILD / "lib" / "libc7x_compute.so"))
+MODELS = Path(os.environ.get("C7X_MODELS", ROOT / "build" / "models"))
+CLS = MODELS / "ppocr-cls" / "lib0.out"
+SILERO = MODELS / "silero-vad-16k" / "lib0.out"
 
 
 def module(name):

@@ -440,7 +440,7 @@ class SharedEmulator(unittest.TestCase):
 class RealModels(unittest.TestCase):
     """Against onnxruntime; the models are those of tests/models."""
 
-    def compare(self, name, limit):
+    def compare(self, name, module_path, limit):
         sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "models"))
         self.addCleanup(sys.path.pop, 0)
         from c7x_compile import onnx_model
@@ -450,7 +450,7 @@ class RealModels(unittest.TestCase):
         session = onnx_model.session(specialised)
         inputs = model.inputs(1)
         order = [value.name for value in onnx_model.graph_inputs(specialised)]
-        with C7xVirtualMachine(model.module, so_path=LIBRARY) as vm:
+        with C7xVirtualMachine(module_path, so_path=LIBRARY) as vm:
             outputs = vm.run(*(inputs[key] for key in order))
             slots = [vm.create_input(inputs[key].shape, inputs[key].dtype) for key in order]
             for slot, key in zip(slots, order):
@@ -463,11 +463,11 @@ class RealModels(unittest.TestCase):
 
     @unittest.skipUnless(CLS.exists(), "build/models/ppocr-cls is not built")
     def test_ppocr_cls_matches_the_cpu(self):
-        self.compare("ppocr-cls", 1e-4)
+        self.compare("ppocr-cls", CLS, 1e-4)
 
     @unittest.skipUnless(SILERO.exists(), "build/models/silero-vad-16k is not built")
     def test_silero_with_two_inputs_and_outputs_matches_the_cpu(self):
-        self.compare("silero-vad-16k", 1e-4)
+        self.compare("silero-vad-16k", SILERO, 1e-4)
 
 
 if __name__ == "__main__":
