@@ -38,6 +38,7 @@ endfunction()
 
 # c7x_test_variant(NAME HOLDS text [COMPILER c ...] [COMPILE flag ...] [LINK flag ...]): fixtures/relocations.c made in another
 # way; readelf must print the text of it, so that it is what its name says.
+find_program(C7X_READELF readelf REQUIRED) # GNU's, of every architecture
 function(c7x_test_variant name)
   cmake_parse_arguments(arg "" "HOLDS" "COMPILER;COMPILE;LINK" ${ARGN})
   if(NOT arg_COMPILER)
@@ -49,7 +50,7 @@ function(c7x_test_variant name)
     COMMAND ${CMAKE_COMMAND} -E make_directory ${C7X_TEST_MODULES_DIR}
     COMMAND ${arg_COMPILER} ${C7X_MODULE_COMPILE} ${arg_COMPILE} -c ${source} -o ${output}.o
     COMMAND ${arg_COMPILER} ${C7X_MODULE_LINK} ${arg_LINK} ${output}.o -o ${output}
-    COMMAND sh -c "${CMAKE_READELF} -rdW ${output} | grep -q ${arg_HOLDS} || { rm ${output}; echo no ${arg_HOLDS} in it; exit 1; }"
+    COMMAND sh -c "${C7X_READELF} -rdW ${output} | grep -q ${arg_HOLDS} || { rm ${output}; echo no ${arg_HOLDS} in it; exit 1; }"
     DEPENDS ${source} ${C7X_MODULE_SCRIPT} ${PROJECT_SOURCE_DIR}/include/c7x_module.h VERBATIM)
   set(C7X_TEST_MODULE_FILES ${C7X_TEST_MODULE_FILES} ${output} PARENT_SCOPE)
   set(C7X_TEST_VARIANTS ${C7X_TEST_VARIANTS} ${name} PARENT_SCOPE)
