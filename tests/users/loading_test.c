@@ -145,7 +145,7 @@ static void a_module_of_47_mb_takes_heap_for_code_and_data_alone(void **state)
     uint64_t small = before.free - heap().free;
     (void)state;
     assert_int_equal(c7x_client_dyn_unload(client, handle), C7X_OK);
-    assert_in_range(small, 1, 64 << 10);
+    assert_in_range(small, 1, 256 << 10); /* pages of 64 KiB between its segments on AArch64 */
     c7x_test_module_read("add_one", &file);
     c7x_test_module_grow_weights(&file, FULL_FILE_BYTES);
     handle = load_changed(&file);
