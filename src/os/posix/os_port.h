@@ -4,8 +4,12 @@
 #define C7X_OS_PORT_H
 
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <ucontext.h>
 
 struct c7x_os_mutex {
     pthread_mutex_t mutex;
@@ -21,6 +25,33 @@ struct c7x_os_task {
     pthread_t thread;
     void (*run)(void *context);
     void *context;
+};
+
+#define C7X_OS_PORT_LOCALS 2
+
+struct c7x_os_stack {
+    ucontext_t context;
+    uint8_t *memory; /* guard pages first; NULL: adopted */
+    const void *bottom;
+    size_t size; /* of what is behind the guard */
+    void *fake;  /* AddressSanitizer's and ThreadSanitizer's view of it */
+    void *fiber;
+    void *locals[C7X_OS_PORT_LOCALS];
+    int off_depth; /* of interrupts, while another runs */
+    void (*run)(void *context);
+    void *run_context;
+};
+
+#define C7X_OS_PORT_INTERRUPT SIGUSR2
+/* The instruction at which a signal came, from its handler's third parameter. */
+const void *c7x_os_port_code_of(const void *context);
+
+struct c7x_os_interrupt {
+    pthread_t thread;
+    void (*run)(void *context);
+    void (*look)(void *context);
+    void *context;
+    atomic_bool is_raised;
 };
 
 /*

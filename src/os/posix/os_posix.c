@@ -55,6 +55,7 @@ void c7x_os_mutex_deinit(struct c7x_os_mutex *mutex)
 
 void c7x_os_mutex_lock(struct c7x_os_mutex *mutex)
 {
+    c7x_os_interrupts_off();
     if (pthread_mutex_lock(&mutex->mutex) != 0)
         c7x_os_panic("mutex lock failed");
 }
@@ -63,6 +64,7 @@ void c7x_os_mutex_unlock(struct c7x_os_mutex *mutex)
 {
     if (pthread_mutex_unlock(&mutex->mutex) != 0)
         c7x_os_panic("mutex unlock failed");
+    c7x_os_interrupts_on();
 }
 
 enum c7x_status c7x_os_event_init(struct c7x_os_event *event)
@@ -90,10 +92,12 @@ void c7x_os_event_deinit(struct c7x_os_event *event)
 
 void c7x_os_event_set(struct c7x_os_event *event)
 {
+    c7x_os_interrupts_off();
     pthread_mutex_lock(&event->mutex);
     event->set = true;
     pthread_cond_signal(&event->changed);
     pthread_mutex_unlock(&event->mutex);
+    c7x_os_interrupts_on();
 }
 
 bool c7x_os_event_wait(struct c7x_os_event *event, int64_t deadline_ns)

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+/* Faults are signals here, taken on a stack of their own, since it may be the other one that is
+ * full.
+ */
+#include "os/os.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <ucontext.h>
+
+#define SIGNAL_STACK_BYTES ((size_t)64 << 10)
+
+static void (*catcher)(const struct c7x_os_fault *fault);
+static _Thread_local bool is_watched; /* this thread */
+
+static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+
+static const char *kind_of(int number, int code, const void *address)
+{
+    switch (number) {
+    case SIGSEGV:
+        return c7x_os_stack_is_full(address) ? "stack overflow" : "segmentation fault";
+    case SIGBUS:
+        return code == BUS_ADRALN ? "misaligned access" : "bus error";
+    case SIGILL:
+        return "illegal instruction";
+    default:
+        return code == FPE_INTDIV ? "division by zero" : "arithmetic error";
+    }
+}
+
+const void *c7x_os_port_code_of(const void *context)
+{
+    const ucontext_t *interrupted = context;
+#if defined(__x86_64__)
+    return (const void *)(uintptr_t)interrupted->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+    return (const void *)(uintptr_t)interrupted->uc_mcontext.pc;
+#else
+    (void)interrupted;
+    return NULL;
+#endif
+}
+
+/* The catcher may leave by a jump. What it does not take kills the process, as it would have. */
+static void handle_fault(int number, siginfo_t *info, void *context)
+{
+    const struct c7x_os_fault fault = {kind_of(number, info->si_code, info->si_addr), info->si_addr,
+                                       c7x_os_port_code_of(context)};
+    struct sigaction die = {.sa_handler = SIG_DFL};
+    if (is_watched && info->si_code > 0) { /* of the processor, not of another process */
+        sigset_t caught;
+        c7x_os_interrupts_off();
+        sigemptyset(&caught);
+        sigaddset(&caught, C7X_OS_PORT_INTERRUPT);
+        pthread_sigmask(SIG_UNBLOCK, &caught, NULL);
+        catcher(&fault);
+    }
+    (void)sigaction(number, &die, NULL);
+}
+
+enum c7x_status c7x_os_catch_faults(void (*catch_fault)(const struct c7x_os_fault *fault))
+{
+    struct sigaction action = {.sa_sigaction = handle_fault,
+                               .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+    stack_t stack = {.ss_size = SIGNAL_STACK_BYTES};
+    stack.ss_sp =
+        malloc(stack.ss_size); /* as long as the thread, which is as long as the process */
+    if (stack.ss_sp == NULL || sigaltstack(&stack, NULL) != 0) {
+        free(stack.ss_sp);
+        return C7X_NOMEM;
+    }
+    catcher = catch_fault;
+    is_watched = true;
+    sigemptyset(&action.sa_mask);
+    sigaddset(&action.sa_mask, C7X_OS_PORT_INTERRUPT); /* none on this stack */
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        if (sigaction(signals[i], &action, NULL) != 0)
+            return C7X_GENERIC;
+    return C7X_OK;
+}
