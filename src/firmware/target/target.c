@@ -1,120 +1,194 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "firmware/target/target.h"
+/* The queues, and which target comes next. */
+#include "firmware/target/target_impl.h"
 
-#include "base/trace.h"
+static struct c7x_target *control_of(struct c7x_core *core)
+{
+    return &core->targets[C7X_TARGET_CONTROL];
+}
 
-#include <string.h>
+static bool has_work(const struct c7x_target *target)
+{
+    return target->job != NULL || target->first != NULL;
+}
 
-static struct c7x_job *take_first(struct c7x_target *target)
+/* ---- Which one comes next ---- */
+
+static bool share_a_key(const struct c7x_job_order *a, const struct c7x_job_order *b)
+{
+    for (int i = 0; i < C7X_JOB_KEYS; i++)
+        for (int k = 0; k < C7X_JOB_KEYS; k++)
+            if (a->keys[i] != 0 && a->keys[i] == b->keys[k])
+                return true;
+    return false;
+}
+
+/* Whether one is a barrier to the other. */
+static bool must_keep_order(const struct c7x_job_order *a, const struct c7x_job_order *b)
+{
+    return (a->is_barrier || b->is_barrier) && share_a_key(a, b);
+}
+
+static bool may_not_overlap(const struct c7x_job_order *a, const struct c7x_job_order *b)
+{
+    return (a->keys[0] != 0 && a->keys[0] == b->keys[0]) || must_keep_order(a, b);
+}
+
+/* Whether the target has a job waiting that this one must come behind. */
+static bool has_earlier(const struct c7x_target *target, const struct c7x_job *job)
+{
+    for (const struct c7x_job *other = target->first;
+         other != NULL && other->order.number < job->order.number; other = other->next)
+        if (must_keep_order(&other->order, &job->order))
+            return true;
+    return false;
+}
+
+/* The target whose work must come first; NULL: the job may begin. */
+static struct c7x_target *find_blocker(struct c7x_core *core, const struct c7x_job *job)
+{
+    for (int i = 0; i < C7X_TARGET_COUNT; i++) {
+        struct c7x_target *other = &core->targets[i];
+        if (other->job != NULL && may_not_overlap(&other->order, &job->order))
+            return other;
+        if (core->barrier_count != 0 && has_earlier(other, job))
+            return other;
+    }
+    return NULL;
+}
+
+/*
+ * The target itself, or the one that its next job waits for, which so inherits its urgency. A job
+ * only waits for one that has begun, or that came before it, as do those behind which that one
+ * stands: so this ends.
+ */
+static struct c7x_target *resolve(struct c7x_core *core, struct c7x_target *target)
+{
+    while (target->job == NULL) {
+        struct c7x_target *blocker = find_blocker(core, target->first);
+        if (blocker == NULL)
+            return target;
+        target = blocker;
+    }
+    return target;
+}
+
+/* A control target that could not run anyway gives nobody else an advantage. */
+static bool is_controls_turn(struct c7x_core *core, int64_t now)
+{
+    struct c7x_target *control = control_of(core);
+    return has_work(control) && now - core->control_waits_since >= C7X_CONTROL_WAIT_NS &&
+           resolve(core, control) == control;
+}
+
+struct c7x_target *c7x_target_next(struct c7x_core *core, int64_t now)
+{
+    if (is_controls_turn(core, now))
+        return control_of(core);
+    for (int i = 0; i < C7X_TARGET_COUNT; i++)
+        if (has_work(&core->targets[i]))
+            return resolve(core, &core->targets[i]);
+    return NULL;
+}
+
+/* ---- In and out ---- */
+
+void c7x_target_begin(struct c7x_target *target)
 {
     struct c7x_job *job = target->first;
-    if (job == NULL)
-        return NULL;
     target->first = job->next;
     if (target->first == NULL)
         target->last = &target->first;
     target->queue_depth--;
-    return job;
+    target->core->barrier_count -= job->order.is_barrier;
+    target->job = job;
+    target->order = job->order;
+    target->end = C7X_JOB_GOES_ON;
+    target->stuck_ns = 0;
 }
 
-static void run_jobs(void *context)
+void c7x_target_finish(struct c7x_target *target)
 {
-    struct c7x_target *target = context;
-    struct c7x_job *job = NULL;
-    for (;;) {
-        c7x_os_mutex_lock(&target->lock);
-        target->jobs_done += job != NULL;
-        job = take_first(target);
-        target->is_running = job != NULL;
-        bool stopping = target->stopping;
-        c7x_os_mutex_unlock(&target->lock);
-        if (job != NULL) {
-            c7x_trace(C7X_STATION_TARGET);
-            job->run(job);
-        } else if (stopping) {
-            return;
-        } else {
-            c7x_os_event_wait(&target->ready, C7X_OS_FOREVER);
-        }
-    }
+    target->job = NULL;
+    target->jobs_done++;
 }
 
-enum c7x_status c7x_target_init(struct c7x_target *target, const struct c7x_target_config *config)
+static enum c7x_status submit(struct c7x_core *core, enum c7x_target_number number,
+                              struct c7x_job *job, uint32_t depth_max)
 {
-    memset(target, 0, sizeof *target);
-    target->config = *config;
-    target->last = &target->first;
-    C7X_RETURN_IF_ERROR(c7x_os_mutex_init(&target->lock));
-    enum c7x_status status = c7x_os_event_init(&target->ready);
-    if (status == C7X_OK) {
-        status = c7x_os_task_create(&target->task, config->task_name, config->stack_bytes, run_jobs,
-                                    target);
-        if (status != C7X_OK)
-            c7x_os_event_deinit(&target->ready);
-    }
-    if (status != C7X_OK)
-        c7x_os_mutex_deinit(&target->lock);
-    return status;
-}
-
-void c7x_target_deinit(struct c7x_target *target)
-{
-    c7x_os_mutex_lock(&target->lock);
-    target->stopping = true;
-    c7x_os_mutex_unlock(&target->lock);
-    c7x_os_event_set(&target->ready);
-    c7x_os_task_join(&target->task);
-    c7x_os_event_deinit(&target->ready);
-    c7x_os_mutex_deinit(&target->lock);
-}
-
-static enum c7x_status submit(struct c7x_target *target, struct c7x_job *job, uint32_t depth_max)
-{
-    job->next = NULL;
-    c7x_os_mutex_lock(&target->lock);
+    struct c7x_target *target = &core->targets[number];
+    c7x_os_mutex_lock(&core->lock);
     bool accepted = target->queue_depth < depth_max;
     if (accepted) {
+        if (number == C7X_TARGET_CONTROL && !has_work(target))
+            core->control_waits_since = c7x_core_now(core);
+        job->next = NULL;
+        job->order.number = core->next_order++;
         *target->last = job;
         target->last = &job->next;
         target->queue_depth++;
+        core->barrier_count += job->order.is_barrier;
+        c7x_core_reconsider(core);
     }
-    c7x_os_mutex_unlock(&target->lock);
-    if (accepted)
-        c7x_os_event_set(&target->ready);
+    c7x_os_mutex_unlock(&core->lock);
     return accepted ? C7X_OK : C7X_BUSY;
 }
 
-enum c7x_status c7x_target_submit(struct c7x_target *target, struct c7x_job *job)
+enum c7x_status c7x_core_submit(struct c7x_core *core, enum c7x_target_number target,
+                                struct c7x_job *job)
 {
-    return submit(target, job, target->config.queue_depth_max);
+    return submit(core, target, job, C7X_TARGET_QUEUE_DEPTH_MAX);
 }
 
-void c7x_target_submit_always(struct c7x_target *target, struct c7x_job *job)
+void c7x_core_submit_always(struct c7x_core *core, enum c7x_target_number target,
+                            struct c7x_job *job)
 {
-    (void)submit(target, job, UINT32_MAX);
+    (void)submit(core, target, job, UINT32_MAX);
 }
 
-bool c7x_target_remove(struct c7x_target *target, const struct c7x_job *job)
+static bool remove_from(struct c7x_target *target, const struct c7x_job *job)
 {
     struct c7x_job **place = &target->first;
-    c7x_os_mutex_lock(&target->lock);
     while (*place != NULL && *place != job)
         place = &(*place)->next;
-    bool found = *place != NULL;
-    if (found) {
-        *place = (*place)->next;
-        if (*place == NULL)
-            target->last = place;
-        target->queue_depth--;
-    }
-    c7x_os_mutex_unlock(&target->lock);
+    if (*place == NULL)
+        return false;
+    target->core->barrier_count -= (*place)->order.is_barrier;
+    *place = (*place)->next;
+    if (*place == NULL)
+        target->last = place;
+    target->queue_depth--;
+    return true;
+}
+
+bool c7x_core_remove(struct c7x_core *core, const struct c7x_job *job)
+{
+    bool found = false;
+    c7x_os_mutex_lock(&core->lock);
+    for (int i = 0; i < C7X_TARGET_COUNT && !found; i++)
+        found = remove_from(&core->targets[i], job);
+    if (found)
+        c7x_core_reconsider(core); /* who has waited for it */
+    c7x_os_mutex_unlock(&core->lock);
     return found;
 }
 
-void c7x_target_get_state(struct c7x_target *target, struct c7x_target_state *out_state)
+void c7x_core_get_state(struct c7x_core *core, enum c7x_target_number number,
+                        struct c7x_target_state *out_state)
 {
-    c7x_os_mutex_lock(&target->lock);
-    *out_state =
-        (struct c7x_target_state){target->queue_depth, target->is_running, target->jobs_done};
-    c7x_os_mutex_unlock(&target->lock);
+    const struct c7x_target *target = &core->targets[number];
+    c7x_os_mutex_lock(&core->lock);
+    *out_state = (struct c7x_target_state){
+        .queue_depth = target->queue_depth,
+        .has_job = target->job != NULL,
+        .is_preempted = target->job != NULL && core->running != target,
+        .jobs_done = target->jobs_done,
+        .preemptions = target->preemptions,
+    };
+    c7x_os_mutex_unlock(&core->lock);
+}
+
+const char *c7x_core_target_name(const struct c7x_core *core, enum c7x_target_number target)
+{
+    return core->targets[target].name;
 }
