@@ -2,6 +2,8 @@
 /* Symbols by name: through the hash table that the file brings, or through an index of our own. */
 #include "firmware/loader/loader_impl.h"
 
+#include "os/os.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -142,7 +144,10 @@ enum c7x_status c7x_loader_index_symbols(struct c7x_program *program, struct c7x
         return c7x_error_set_oom(error, "loader", c7x_heap_oom(heap, size), "index of symbols");
     memset(program->index, 0, size);
     program->index_mask = count - 1;
-    for (uint64_t i = 1; i < program->symbol_count; i++)
+    for (uint64_t i = 1; i < program->symbol_count; i++) {
         add_to_index(program, (uint32_t)i);
+        if (i % C7X_LOADER_STEP == 0)
+            c7x_os_interrupt_point();
+    }
     return C7X_OK;
 }

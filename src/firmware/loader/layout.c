@@ -70,8 +70,11 @@ enum c7x_status c7x_program_fill(const struct c7x_program *program,
                                  const struct c7x_program_segment *segment, uint64_t tail,
                                  struct c7x_error *error)
 {
-    memset(segment->pointer + segment->filesz, 0,
-           (size_t)(segment->memsz - segment->filesz + tail));
-    return c7x_image_read(&program->image, segment->offset, segment->filesz, segment->pointer,
-                          "segment", error);
+    const uint8_t *bytes = c7x_image_pointer(&program->image, segment->offset, segment->filesz);
+    if (bytes == NULL)
+        return c7x_error_set(error, C7X_LOAD, "loader", "segment %u passes the end of the file",
+                             segment->index);
+    c7x_memory_zero(segment->pointer + segment->filesz, segment->memsz - segment->filesz + tail);
+    c7x_memory_copy(segment->pointer, bytes, segment->filesz);
+    return C7X_OK;
 }

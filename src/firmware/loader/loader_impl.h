@@ -10,6 +10,9 @@
 /* p_flags bit of the segment that is used in place: C7X_PF_IN_PLACE of the module format. */
 #define C7X_LOADER_PF_IN_PLACE 0x00100000u
 
+/* Entries of a table between two c7x_os_interrupt_point(). */
+#define C7X_LOADER_STEP 64u
+
 /* Where the firmware of a device of another kind has its code: a check of a module for it takes all
  * exports to stand here. */
 #define C7X_LOADER_FIRMWARE_TEXT 0xAD604000u

@@ -2,6 +2,8 @@
 /* Fifth chapter: relocations, all of them, before any of the module's code runs. */
 #include "firmware/loader/loader_impl.h"
 
+#include "os/os.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -106,8 +108,11 @@ static bool mark_relr(struct c7x_program *program)
     struct relr_walk walk = {0};
     uint64_t vaddr;
     bool found = false;
-    while (next_relr(program, &walk, &vaddr))
+    while (next_relr(program, &walk, &vaddr)) {
         found = mark_place(program, vaddr) || found;
+        if (walk.entry % C7X_LOADER_STEP == 0)
+            c7x_os_interrupt_point();
+    }
     return found;
 }
 
@@ -117,6 +122,8 @@ static enum c7x_status apply_relr(const struct c7x_program *program, struct c7x_
     uint64_t vaddr;
     while (next_relr(program, &walk, &vaddr)) {
         uint64_t value;
+        if (walk.entry % C7X_LOADER_STEP == 0)
+            c7x_os_interrupt_point();
         uint8_t *field = c7x_program_pointer(program, vaddr, sizeof(value));
         if (field == NULL)
             return c7x_error_set(error, C7X_LOAD, "loader",
@@ -138,6 +145,8 @@ static bool mark_table(struct c7x_program *program, unsigned table)
         read_entry(program, table, i, &entry);
         if (c7x_elf_rela_type(&entry.rela) != R_NONE)
             found = mark_place(program, entry.rela.offset) || found;
+        if (i % C7X_LOADER_STEP == 0)
+            c7x_os_interrupt_point();
     }
     return found;
 }
@@ -259,6 +268,8 @@ enum c7x_status c7x_loader_relocate(struct c7x_program *program, struct c7x_erro
             struct entry entry;
             read_entry(program, table, i, &entry);
             C7X_RETURN_IF_ERROR(apply(program, &entry, error));
+            if (i % C7X_LOADER_STEP == 0)
+                c7x_os_interrupt_point();
         }
     }
     return C7X_OK;

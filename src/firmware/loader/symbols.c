@@ -2,6 +2,8 @@
 /* Fourth chapter: the module's own symbols, and the names that it imports. */
 #include "firmware/loader/loader_impl.h"
 
+#include "os/os.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -118,6 +120,8 @@ enum c7x_status c7x_loader_check_imports(const struct c7x_program *program, stru
                                  i, symbol.name);
         if (*name != '\0' && is_missing(program, &symbol, name))
             add_missing(error, name, missing_count++);
+        if (i % C7X_LOADER_STEP == 0)
+            c7x_os_interrupt_point();
     }
     if (missing_count != 0 && program->request.imports->title != NULL)
         c7x_error_append(error, " (%s)", program->request.imports->title);

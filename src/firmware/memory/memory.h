@@ -63,4 +63,9 @@ void *c7x_memory_pointer(const struct c7x_memory *memory, c7x_dsp_addr address, 
 /* The DSP address of a pointer into a window, else 0. */
 c7x_dsp_addr c7x_memory_address(const struct c7x_memory *memory, const void *pointer);
 
+/* memcpy and memset of any size by a job with interrupts off: others of more urgent targets go
+ * first every now and then (c7x_os_interrupt_point()). */
+void c7x_memory_copy(void *to, const void *from, uint64_t size);
+void c7x_memory_zero(void *to, uint64_t size);
+
 #endif
