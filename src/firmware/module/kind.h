@@ -50,7 +50,8 @@ struct c7x_infer {
     uint64_t result_size;
     /* Outputs of a tuple go to its slots, from the second one on; NULL: all go to the window. */
     const struct c7x_kv_region *kv;
-    struct c7x_printf *printf; /* where printf text of this call goes; NULL: dropped */
+    struct c7x_printf *printf;       /* where printf text of this call goes; NULL: dropped */
+    _Atomic uint32_t *section_count; /* counts the ends of critical sections; NULL: nobody asks */
 };
 
 /* return_value and cycles are also set when the call itself failed (C7X_CALL, C7X_NOMEM); before
@@ -60,7 +61,8 @@ struct c7x_infer_result {
     uint64_t cycles;      /* the entry's own running time, last repeat, in c7x_os_cycles() */
     uint32_t output_count;
     struct c7x_tensor outputs[C7X_INFER_OUTPUTS_MAX]; /* all inside the result window */
-    uint64_t result_used; /* bytes of the window that the outputs take, rounded up to 64 */
+    uint64_t result_used;   /* bytes of the window that the outputs take, rounded up to 64 */
+    const void *fault_code; /* C7X_FAULT: the instruction, NULL when that is not known */
 };
 
 /* Declared sizes of a module's inputs and outputs (tvm_dsp_io_meta); all zero when it declares
@@ -92,10 +94,11 @@ struct c7x_module_kind_ops {
                              struct c7x_infer_result *out_result, struct c7x_error *error);
     /*
      * Runs the module's clean-up hooks and lets go of all that bind and infer made, before the
-     * segments go. An infer that was begun and never returned (its job was ended) makes the
-     * instance faulty: infer then answers C7X_FAULTED, and unbind runs no hooks.
+     * segments go; of a faulty instance, no hooks.
      */
     void (*unbind)(void *instance);
+    /* Whether a call ended in the middle of the module's code, so that only unbind may follow. */
+    bool (*is_faulted)(const void *instance);
     /* The name of what the module computes, or "". Any task, while the instance is bound. */
     const char *(*name)(const void *instance);
 };

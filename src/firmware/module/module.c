@@ -15,10 +15,11 @@
 struct c7x_module {
     uint32_t handle;
     uint32_t session;
+    uint32_t priority;
     uint32_t owner; /* of all blocks that it holds */
     struct c7x_program *program;
     void *instance;       /* the kind's; NULL while not bound */
-    bool is_running;      /* still set long after: its call was ended and never returned */
+    bool is_faulted;      /* a call of it ended in the middle of its code */
     bool holds_bytes;     /* release_bytes has yet to be called */
     bool is_overwritten;  /* what it uses in place is gone */
     c7x_dsp_addr address; /* where it was staged, and how many bytes */
@@ -30,7 +31,6 @@ struct c7x_module {
 struct c7x_module_table {
     struct c7x_module_config config;
     _Atomic uint32_t count;
-    const struct c7x_module *called; /* by infer, now */
     uint32_t next_index;
     uint32_t generations[C7X_MODULE_COUNT_MAX]; /* how many modules the slot has held */
     /* Slots change under the lock, in the core's one job at a time, so that the job itself may look
@@ -124,7 +124,7 @@ static void destroy(const struct c7x_module_table *table, struct c7x_module *mod
     uint32_t left;
     if (module->instance != NULL)
         table->config.kind->unbind(module->instance);
-    c7x_loader_unload(module->program, module->is_running);
+    c7x_loader_unload(module->program, module->is_faulted);
     release_bytes(module);
     c7x_heap_free(heap, module);
     left = c7x_heap_free_owner(heap, owner);
@@ -143,6 +143,7 @@ static struct c7x_module *create_module(const struct c7x_module_table *table,
     *module = (struct c7x_module){
         .handle = handle,
         .session = load->session,
+        .priority = load->priority,
         .owner = owner,
         .holds_bytes = true,
         .address = load->address,
@@ -247,13 +248,15 @@ enum c7x_status c7x_module_load(struct c7x_module_table *table, const struct c7x
 
 /* ---- Infer ---- */
 
-/* A call that never returns leaves is_running set, and another module is called next. */
-static void set_called(struct c7x_module_table *table, struct c7x_module *module, bool is_called)
+/* Module and function + offset, for a fault report. */
+static void append_place(const struct c7x_module *module, const void *code, struct c7x_error *error)
 {
-    c7x_os_mutex_lock(&table->lock);
-    module->is_running = is_called;
-    table->called = is_called ? module : NULL;
-    c7x_os_mutex_unlock(&table->lock);
+    char place[128];
+    c7x_error_append(error, "; module %" PRIu32, module->handle);
+    if (code != NULL && c7x_loader_describe(module->program, code, place, sizeof(place)))
+        c7x_error_append(error, ", %s", place);
+    else if (code != NULL)
+        c7x_error_append(error, ", in code of the firmware that it called");
 }
 
 enum c7x_status c7x_module_infer(struct c7x_module_table *table, uint32_t session, uint32_t handle,
@@ -264,7 +267,7 @@ enum c7x_status c7x_module_infer(struct c7x_module_table *table, uint32_t sessio
     enum c7x_status status;
     c7x_trace(C7X_STATION_MODULE);
     C7X_RETURN_IF_ERROR(find_module(table, session, handle, &module, error));
-    if (module->is_running)
+    if (module->is_faulted)
         return c7x_error_set(error, C7X_FAULTED, "module",
                              "an earlier call of module %" PRIu32
                              " was ended before it returned; unload it and load it again",
@@ -274,9 +277,13 @@ enum c7x_status c7x_module_infer(struct c7x_module_table *table, uint32_t sessio
                              "the weights of module %" PRIu32
                              " were overwritten where they were staged, by a later load",
                              handle);
-    set_called(table, module, true);
     status = table->config.kind->infer(module->instance, infer, out_result, error);
-    set_called(table, module, false);
+    if (!table->config.kind->is_faulted(module->instance))
+        return status;
+    c7x_os_mutex_lock(&table->lock);
+    module->is_faulted = true;
+    c7x_os_mutex_unlock(&table->lock);
+    append_place(module, out_result->fault_code, error);
     return status;
 }
 
@@ -287,8 +294,6 @@ static void unload(struct c7x_module_table *table, uint32_t index)
     struct c7x_module *module = table->slots[index];
     c7x_os_mutex_lock(&table->lock);
     table->slots[index] = NULL;
-    if (table->called == module)
-        table->called = NULL;
     table->generations[index]++;
     c7x_os_mutex_unlock(&table->lock);
     (void)atomic_fetch_sub(&table->count, 1);
@@ -337,6 +342,17 @@ void c7x_module_overwrite(struct c7x_module_table *table, uint32_t session, c7x_
 
 /* ---- Lists ---- */
 
+uint32_t c7x_module_priority(struct c7x_module_table *table, uint32_t session, uint32_t handle)
+{
+    struct c7x_module *module = NULL;
+    uint32_t priority = 0;
+    c7x_os_mutex_lock(&table->lock);
+    if (find_module(table, session, handle, &module, NULL) == C7X_OK)
+        priority = module->priority;
+    c7x_os_mutex_unlock(&table->lock);
+    return priority;
+}
+
 enum c7x_status c7x_module_check_owner(struct c7x_module_table *table, uint32_t session,
                                        uint32_t handle, struct c7x_error *error)
 {
@@ -358,7 +374,8 @@ static void describe_module(const struct c7x_module_table *table, const struct c
         .handle = module->handle,
         .session = module->session,
         .owner = module->owner,
-        .is_faulted = module->is_running && table->called != module,
+        .is_faulted = module->is_faulted,
+        .priority = module->priority,
         .heap_bytes = c7x_heap_owner_bytes(table->config.heap, module->owner),
         .staged_bytes = module->holds_bytes ? module->staged_size : 0,
     };

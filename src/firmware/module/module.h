@@ -5,9 +5,8 @@
  * for it). What a module can do is the business of its kind (kind.h); this folder knows bytes,
  * symbols, handles and owners.
  *
- * A call that was begun and never returned (its job was ended: fault, deadline) leaves the module
- * faulty: further calls answer C7X_FAULTED, and unload takes its memory back without running its
- * code.
+ * A call that ended in the middle of the module's code (fault, watchdog) leaves it faulty: further
+ * calls answer C7X_FAULTED, and unload takes its memory back without running its code.
  *
  * station: ... target > [module] > tvm ...
  */
@@ -46,6 +45,7 @@ struct c7x_module_load {
     uint64_t size;
     c7x_dsp_addr address;  /* where it is staged */
     uint32_t session;      /* owner, or C7X_MODULE_SESSION_DEVICE for KEEP */
+    uint32_t priority;     /* of its calls that name none; what the numbers mean is the caller's */
     bool copy_read_only;   /* the staged bytes will not stay: copy what would be used in place */
     bool in_place_if_full; /* but use it in place when the copy does not fit the heap */
     /* Called once, when nothing of the staged bytes is used any more: at once when all was copied,
@@ -65,8 +65,8 @@ enum c7x_status c7x_module_load(struct c7x_module_table *table, const struct c7x
 
 /*
  * Calls the module's entry as its kind does. The module must belong to the session or to the
- * device. Statuses: C7X_HANDLE, and what the kind answers. Calls of one table never overlap (a core
- * runs one job at a time).
+ * device. Statuses: C7X_HANDLE, C7X_FAULTED, and what the kind answers. Calls of one module never
+ * overlap; one of another may come in between, where interrupts are on.
  */
 enum c7x_status c7x_module_infer(struct c7x_module_table *table, uint32_t session, uint32_t handle,
                                  const struct c7x_infer *infer, struct c7x_infer_result *out_result,
@@ -85,6 +85,8 @@ void c7x_module_unload_session(struct c7x_module_table *table, uint32_t session)
  */
 void c7x_module_overwrite(struct c7x_module_table *table, uint32_t session, c7x_dsp_addr address,
                           uint64_t size);
+/* The priority with which the module was loaded; 0: no such module for this session. Any task. */
+uint32_t c7x_module_priority(struct c7x_module_table *table, uint32_t session, uint32_t handle);
 /* C7X_HANDLE: the module does not belong to the session itself. Any task. */
 enum c7x_status c7x_module_check_owner(struct c7x_module_table *table, uint32_t session,
                                        uint32_t handle, struct c7x_error *error) C7X_NODISCARD;
@@ -95,6 +97,7 @@ struct c7x_module_entry {
     uint32_t session;
     uint32_t owner; /* of its blocks in the heap */
     bool is_faulted;
+    uint32_t priority;
     uint64_t heap_bytes;
     uint64_t staged_bytes; /* used in place; 0: all was copied */
     char name[C7X_MODULE_NAME_BYTES];

@@ -10,8 +10,6 @@
  */
 #define SCRATCH_BYTES 512
 
-static _Thread_local struct c7x_printf *selected;
-
 static void put_word(struct c7x_printf *self, size_t offset, uint32_t value)
 {
     memcpy(self->buffer + offset, &value, sizeof(value));
@@ -54,7 +52,14 @@ uint32_t c7x_printf_finish(struct c7x_printf *self)
 
 void c7x_printf_select(struct c7x_printf *self)
 {
-    selected = self;
+    c7x_os_set_local(C7X_OS_LOCAL_PRINTF, self);
+}
+
+/* NULL: there is none, or it has no buffer. */
+static struct c7x_printf *selected(void)
+{
+    struct c7x_printf *self = c7x_os_local(C7X_OS_LOCAL_PRINTF);
+    return self != NULL && self->buffer != NULL ? self : NULL;
 }
 
 static uint32_t room_of(const struct c7x_printf *self)
@@ -96,12 +101,13 @@ static void append_in_place(struct c7x_printf *self, size_t length, const char *
 
 int c7x_shm_vprintf(const char *format, va_list arguments)
 {
-    struct c7x_printf *self = selected;
+    struct c7x_printf *self = selected();
     char scratch[SCRATCH_BYTES];
     va_list again;
     int length;
-    if (self == NULL || self->buffer == NULL)
+    if (self == NULL)
         return -1;
+    c7x_os_interrupts_off(); /* the C library may hold locks of its own */
     va_copy(again, arguments);
     length = vsnprintf(scratch, sizeof(scratch), format, arguments);
     if (length >= 0 && (size_t)length < sizeof(scratch))
@@ -109,6 +115,7 @@ int c7x_shm_vprintf(const char *format, va_list arguments)
     else if (length >= 0)
         append_in_place(self, (size_t)length, format, again);
     va_end(again);
+    c7x_os_interrupts_on();
     return length;
 }
 
@@ -126,15 +133,16 @@ int c7x_shm_puts(const char *text)
 {
     int result = c7x_shm_fputs(text, NULL);
     if (result >= 0)
-        append(selected, "\n", 1);
+        append(selected(), "\n", 1);
     return result;
 }
 
 int c7x_shm_fputs(const char *text, void *stream)
 {
+    struct c7x_printf *self = selected();
     (void)stream;
-    if (selected == NULL || selected->buffer == NULL)
+    if (self == NULL)
         return -1;
-    append(selected, text, strlen(text));
+    append(self, text, strlen(text));
     return 0;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define RANK_MAX 16
+#define STEP 64u /* constants between two c7x_os_interrupt_point() */
 
 struct c7x_constant_object {
     union {
@@ -211,10 +212,13 @@ static enum c7x_status read_all(struct reader *reader, struct c7x_constants *con
                              C7X_WEIGHTS_COUNT_MAX);
     constants->count = (uint32_t)count;
     C7X_RETURN_IF_ERROR(allocate(constants, reader->owner, reader->error));
-    for (; reader->index < constants->count; reader->index++)
+    for (; reader->index < constants->count; reader->index++) {
         C7X_RETURN_IF_ERROR(read_constant(reader, constants->heap,
                                           &constants->objects[reader->index],
                                           &constants->values[reader->index]));
+        if (reader->index % STEP == 0)
+            c7x_os_interrupt_point();
+    }
     return C7X_OK;
 }
 

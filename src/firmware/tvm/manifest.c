@@ -265,6 +265,7 @@ enum c7x_status c7x_manifest_read(const struct c7x_symbol_source *symbols, struc
     if (manifest.inputs == NULL)
         return c7x_error_set_oom(error, "tvm", c7x_heap_oom(heap, io_bytes), "manifest");
     manifest.outputs = manifest.inputs + inputs_max;
+    manifest.bytes = bytes;
     status = read_records(bytes, &header, read_record, &manifest, error);
     if (status != C7X_OK) {
         c7x_heap_free(heap, manifest.inputs);
@@ -272,4 +273,32 @@ enum c7x_status c7x_manifest_read(const struct c7x_symbol_source *symbols, struc
     }
     *out = manifest;
     return C7X_OK;
+}
+
+const char *c7x_manifest_operator(const struct c7x_manifest *manifest, uint32_t number,
+                                  size_t *out_length)
+{
+    struct c7x_manifest_header header;
+    uint64_t at = sizeof(header);
+    if (manifest->bytes == NULL)
+        return NULL;
+    memcpy(&header, manifest->bytes, sizeof(header)); /* checked when it was read */
+    for (uint32_t i = 0; i < header.record_count; i++) {
+        struct c7x_manifest_record record;
+        uint32_t index;
+        memcpy(&record, manifest->bytes + at, sizeof(record));
+        at += sizeof(record);
+        if (record.tag == C7X_MANIFEST_OPERATOR && record.payload_bytes >= sizeof(index)) {
+            memcpy(&index, manifest->bytes + at, sizeof(index));
+            if (index == number) {
+                const char *name = (const char *)manifest->bytes + at + sizeof(index);
+                const char *end = memchr(name, 0, record.payload_bytes - sizeof(index));
+                *out_length =
+                    end == NULL ? record.payload_bytes - sizeof(index) : (size_t)(end - name);
+                return name;
+            }
+        }
+        at += c7x_round_up(record.payload_bytes, 8);
+    }
+    return NULL;
 }

@@ -26,6 +26,7 @@ struct c7x_manifest {
     uint32_t output_count;
     struct c7x_manifest_io *inputs; /* a block of the heap, with the outputs behind it */
     struct c7x_manifest_io *outputs;
+    const uint8_t *bytes;          /* the whole of it, in the module */
     const uint8_t *constant_sizes; /* u64 each, in the module; NULL: it does not say */
     uint32_t constant_count;
     char model[C7X_MANIFEST_NAME_BYTES]; /* its name, cut if longer */
@@ -44,6 +45,12 @@ enum c7x_status c7x_manifest_check(const struct c7x_symbol_source *symbols, bool
 enum c7x_status c7x_manifest_read(const struct c7x_symbol_source *symbols, struct c7x_heap *heap,
                                   uint32_t owner, struct c7x_manifest *out,
                                   struct c7x_error *error) C7X_NODISCARD;
+
+/* The name of an operator, by its number in the order of calls; not terminated. NULL: there is
+ * none.
+ */
+const char *c7x_manifest_operator(const struct c7x_manifest *manifest, uint32_t number,
+                                  size_t *out_length);
 
 /* The declared sizes; all zero when there are none, or of another version. */
 struct c7x_module_io c7x_io_meta_read(const struct c7x_symbol_source *symbols);

@@ -94,7 +94,7 @@ static enum c7x_status copy_bytes(struct model *model, const struct c7x_tvm_mode
     if (model->copy == NULL)
         return c7x_error_set_oom(error, "tvm", c7x_heap_oom(c7x_tvm.heap, (size_t)load->size),
                                  "copy of the weights");
-    memcpy(model->copy, load->bytes, (size_t)load->size);
+    c7x_memory_copy(model->copy, load->bytes, load->size);
     return C7X_OK;
 }
 

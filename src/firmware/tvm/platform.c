@@ -69,10 +69,27 @@ void c7x_module_free(void *block)
 /* Leaves the call, if there is one to leave; the runner reports it. */
 void c7x_module_abort(void)
 {
-    struct c7x_tvm_context *context = c7x_tvm_context();
-    if (context != NULL && context->abort_point != NULL)
-        longjmp(*context->abort_point, 1);
+    c7x_tvm_end_call(C7X_TVM_ABORTED, NULL);
     c7x_os_panic("a module called abort outside a call");
+}
+
+int c7x_module_vsnprintf(char *text, size_t size, const char *format, va_list arguments)
+{
+    int length;
+    c7x_os_interrupts_off(); /* the C library may hold locks of its own */
+    length = vsnprintf(text, size, format, arguments);
+    c7x_os_interrupts_on();
+    return length;
+}
+
+int c7x_module_snprintf(char *text, size_t size, const char *format, ...)
+{
+    va_list arguments;
+    int length;
+    va_start(arguments, format);
+    length = c7x_module_vsnprintf(text, size, format, arguments);
+    va_end(arguments);
+    return length;
 }
 
 /* printf writes through, so there is nothing to flush. */
@@ -82,8 +99,12 @@ int c7x_module_fflush(void *stream)
     return 0;
 }
 
+/* A module that has not declared how much it uses may use all of it. */
 uint8_t *tvm_dsp_get_l2_base(void)
 {
+    struct c7x_tvm_context *context = c7x_tvm_context();
+    if (context != NULL && !c7x_tvm_reserve_scratch(context, c7x_tvm.l2_size))
+        return NULL;
     return c7x_tvm.l2;
 }
 
@@ -225,16 +246,18 @@ void DebugP_log(const char *format, ...)
     char line[256];
     va_list arguments;
     va_start(arguments, format);
+    c7x_os_interrupts_off(); /* the C library may hold locks of its own */
     (void)vsnprintf(line, sizeof(line), format, arguments);
+    c7x_os_interrupts_on();
     va_end(arguments);
     dsp_trace_msg(line);
 }
 
 void dsp_trace_msg(const char *text)
 {
-    int32_t depth = c7x_tvm_section_enter();
+    c7x_tvm_export_enter();
     c7x_log("module", "%.*s", (int)strcspn(text, "\n"), text);
-    c7x_tvm_section_leave(depth);
+    c7x_tvm_export_leave();
 }
 
 /* ---- Critical sections ---- */

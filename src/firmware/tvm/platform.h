@@ -7,6 +7,9 @@
 #ifndef C7X_FIRMWARE_TVM_PLATFORM_H
 #define C7X_FIRMWARE_TVM_PLATFORM_H
 
+#include "base/compiler.h"
+
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +19,9 @@ void *c7x_module_memalign(size_t alignment, size_t size);
 void c7x_module_free(void *block);
 _Noreturn void c7x_module_abort(void);
 int c7x_module_fflush(void *stream);
+int c7x_module_snprintf(char *text, size_t size, const char *format, ...) C7X_PRINTF(3, 4);
+int c7x_module_vsnprintf(char *text, size_t size, const char *format, va_list arguments)
+    C7X_PRINTF(3, 0);
 
 /* Of TIDL's glue. Only the L2 scratch exists for it here; the other two memories have size 0. */
 extern void *g_l1_mem_addr;

@@ -36,9 +36,8 @@ struct instance {
     TVMFFIAny *input_values;
     uint32_t input_capacity;
     uint32_t pinned_model; /* while a call uses it, else 0 */
-    /* Set while module code runs; still set later when that was abandoned (fault, deadline). */
-    bool is_running;
-    bool aborted;
+    bool is_faulted; /* a call ended in the middle of its code: neither that nor its objects can be
+                      * trusted */
 };
 
 /* ---- Bind ---- */
@@ -117,6 +116,24 @@ static enum c7x_status bind_constants(struct instance *instance,
     return check_constants(&instance->manifest, &instance->constants, error);
 }
 
+/* Room for the part of L2 that the module says it uses. */
+static enum c7x_status bind_scratch(struct instance *instance,
+                                    const struct c7x_symbol_source *symbols,
+                                    struct c7x_error *error)
+{
+    uint64_t bytes = instance->manifest.l2_bytes;
+    if (bytes > c7x_tvm.l2_size)
+        return c7x_error_set(error, C7X_NOMEM, "tvm",
+                             "needs %" PRIu64 " bytes of L2; the device has %" PRIu32, bytes,
+                             c7x_tvm.l2_size);
+    instance->context.scratch.activate = symbols->find(symbols, "c7x_module_activate");
+    instance->context.scratch.deactivate = symbols->find(symbols, "c7x_module_deactivate");
+    if (!c7x_tvm_reserve_scratch(&instance->context, (uint32_t)bytes))
+        return c7x_error_set_oom(error, "tvm", c7x_heap_oom(c7x_tvm.heap, (size_t)bytes),
+                                 "copy of L2");
+    return C7X_OK;
+}
+
 static enum c7x_status bind_all(struct instance *instance, const struct c7x_symbol_source *symbols,
                                 struct c7x_error *error)
 {
@@ -124,11 +141,13 @@ static enum c7x_status bind_all(struct instance *instance, const struct c7x_symb
     C7X_RETURN_IF_ERROR(bind_entry(instance, symbols, error));
     C7X_RETURN_IF_ERROR(
         c7x_manifest_read(symbols, c7x_tvm.heap, owner, &instance->manifest, error));
+    C7X_RETURN_IF_ERROR(bind_scratch(instance, symbols, error));
     return bind_constants(instance, symbols, error);
 }
 
 static void destroy(struct instance *instance)
 {
+    c7x_tvm_retire(&instance->context);
     c7x_constants_unload(&instance->constants);
     c7x_tvm_model_unpin(instance->pinned_model);
     (void)c7x_heap_free_owner(c7x_tvm.heap, instance->context.workspace_owner);
@@ -234,23 +253,34 @@ static void close_sections(const struct c7x_tvm_context *context)
     c7x_tvm_section_leave(0);
 }
 
-/* One run. Returns what the entry does; instance->aborted says that it called abort instead. */
+/*
+ * One run. Returns what the entry does; context.end says whether it returned at all. While the
+ * module's own code runs, interrupts are on, but in its sections.
+ */
 static int call_entry(struct instance *instance, uint32_t input_count, TVMFFIAny *output,
                       uint64_t *out_cycles)
 {
-    jmp_buf abort_point;
+    struct c7x_tvm_context *context = &instance->context;
+    const int depth = c7x_os_interrupts_depth();
+    jmp_buf end_point;
     uint64_t start;
     int return_value;
-    instance->context.abort_point = &abort_point;
-    instance->aborted = false;
-    if (setjmp(abort_point) != 0) {
-        instance->aborted = true;
+    context->end = C7X_TVM_RETURNED;
+    context->section_number = 0;
+    context->end_point = &end_point;
+    if (setjmp(end_point) != 0) {
+        c7x_os_interrupts_restore(depth);
+        context->section_depth = 0;
         return -1;
     }
+    c7x_tvm_activate(context);
     c7x_trace(C7X_STATION_KERNEL);
     start = c7x_os_cycles();
-    return_value = instance->entry(instance->input_values, (int)input_count,
-                                   instance->context.constants, output);
+    c7x_os_interrupts_on();
+    return_value =
+        instance->entry(instance->input_values, (int)input_count, context->constants, output);
+    close_sections(context);
+    c7x_os_interrupts_off();
     *out_cycles = c7x_os_cycles() - start;
     return return_value;
 }
@@ -265,19 +295,59 @@ static int run_once(struct instance *instance, const struct c7x_infer *infer, TV
         build_input(&infer->inputs[i], &instance->inputs[i], &instance->input_values[i]);
     *output = (TVMFFIAny){.type_index = kTVMFFINone};
     return_value = call_entry(instance, infer->input_count, output, out_cycles);
-    instance->context.abort_point = NULL;
-    close_sections(&instance->context);
+    instance->context.end_point = NULL;
     if (return_value == 0 && instance->print_profile != NULL)
         instance->print_profile();
     return return_value;
+}
+
+/* A compiled module has a section for each operator, in the order of its manifest. */
+static void append_operator(const struct instance *instance, struct c7x_error *error)
+{
+    const struct c7x_tvm_context *context = &instance->context;
+    size_t length;
+    const char *name;
+    if (context->section_number == 0) {
+        c7x_error_append(error, " before the first critical section");
+        return;
+    }
+    name = c7x_manifest_operator(&instance->manifest, context->section_number - 1, &length);
+    if (name != NULL)
+        c7x_error_append(error, " in operator %" PRIu32 " (%.*s)", context->section_number - 1,
+                         (int)length, name);
+    else
+        c7x_error_append(error, " in or behind critical section %" PRIu32, context->section_number);
+}
+
+static enum c7x_status refuse_end(const struct instance *instance, struct c7x_error *error)
+{
+    const struct c7x_tvm_context *context = &instance->context;
+    switch (context->end) {
+    case C7X_TVM_CANCELLED:
+        return c7x_error_set(error, C7X_CANCELLED, "kernel",
+                             "cancelled at the end of a critical section");
+    case C7X_TVM_STUCK:
+        (void)c7x_error_set(error, C7X_FAULT, "kernel", "stuck, and ended by the watchdog");
+        append_operator(instance, error);
+        return C7X_FAULT;
+    case C7X_TVM_FAULTED:
+        (void)c7x_error_set(error, C7X_FAULT, "kernel", "%s at 0x%" PRIxPTR, context->fault.kind,
+                            (uintptr_t)context->fault.address);
+        append_operator(instance, error);
+        return C7X_FAULT;
+    case C7X_TVM_RETURNED:
+    case C7X_TVM_ABORTED:
+        break;
+    }
+    return c7x_error_set(error, C7X_CALL, "kernel", "the module called abort");
 }
 
 static enum c7x_status refuse_call(const struct instance *instance, int return_value,
                                    struct c7x_error *error)
 {
     const struct c7x_tvm_context *context = &instance->context;
-    if (instance->aborted)
-        return c7x_error_set(error, C7X_CALL, "kernel", "the module called abort");
+    if (context->end != C7X_TVM_RETURNED)
+        return refuse_end(instance, error);
     if (context->out_of_memory)
         return c7x_error_set_oom(error, "kernel", context->oom, "memory of the call");
     if (return_value == C7X_TVM_OUT_OF_MEMORY)
@@ -307,7 +377,7 @@ static enum c7x_status run(struct instance *instance, const struct c7x_infer *in
 static void enter(struct instance *instance, struct c7x_printf *printf_target)
 {
     instance->context.section_depth = 0;
-    instance->is_running = true;
+    instance->context.export_depth = 0;
     c7x_tvm_context_set(&instance->context);
     c7x_printf_select(printf_target);
 }
@@ -315,11 +385,11 @@ static void enter(struct instance *instance, struct c7x_printf *printf_target)
 /* Gives back at once what the call holds, not only before the next one. */
 static void leave(struct instance *instance)
 {
-    (void)TVMDSPRegFileCleanup();
+    if (!instance->is_faulted)
+        (void)TVMDSPRegFileCleanup();
     (void)c7x_heap_free_owner(c7x_tvm.heap, instance->context.workspace_owner);
     c7x_printf_select(NULL);
     c7x_tvm_context_set(NULL);
-    instance->is_running = false;
 }
 
 static enum c7x_status runner_infer(void *opaque, const struct c7x_infer *infer,
@@ -331,13 +401,14 @@ static enum c7x_status runner_infer(void *opaque, const struct c7x_infer *infer,
     out_result->cycles = 0;
     out_result->output_count = 0;
     out_result->result_used = 0;
-    if (instance->is_running)
-        return c7x_error_set(error, C7X_FAULTED, "tvm",
-                             "an earlier call of the module never returned");
+    out_result->fault_code = NULL;
     C7X_RETURN_IF_ERROR(c7x_tvm_check_inputs(&instance->manifest, infer, error));
     C7X_RETURN_IF_ERROR(choose_constants(instance, infer, error));
+    instance->context.section_count = infer->section_count;
     enter(instance, infer->printf);
     status = run(instance, infer, out_result, error);
+    instance->is_faulted = instance->context.end >= C7X_TVM_STUCK;
+    out_result->fault_code = instance->is_faulted ? instance->context.fault.code : NULL;
     leave(instance);
     c7x_tvm_model_unpin(instance->pinned_model);
     instance->pinned_model = 0;
@@ -346,18 +417,23 @@ static enum c7x_status runner_infer(void *opaque, const struct c7x_infer *infer,
 
 /* ---- Unbind ---- */
 
-/* After an abandoned call neither the module's code nor its objects can be trusted: only memory is
- * taken back. */
+/* Of a faulty instance only memory is taken back. */
 static void runner_unbind(void *opaque)
 {
     struct instance *instance = opaque;
-    if (!instance->is_running) {
+    if (!instance->is_faulted) {
         enter(instance, NULL);
         if (instance->clean_up != NULL)
             instance->clean_up();
         leave(instance);
     }
     destroy(instance);
+}
+
+static bool runner_is_faulted(const void *opaque)
+{
+    const struct instance *instance = opaque;
+    return instance->is_faulted;
 }
 
 static const char *runner_name(const void *opaque)
@@ -371,5 +447,6 @@ const struct c7x_module_kind_ops c7x_tvm_kind = {
     .bind = runner_bind,
     .infer = runner_infer,
     .unbind = runner_unbind,
+    .is_faulted = runner_is_faulted,
     .name = runner_name,
 };

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "firmware/tvm/tvm.h"
 
-#include "firmware/printf/printf.h"
 #include "firmware/tvm/platform.h"
 #include "firmware/tvm/tvm_impl.h"
 
 struct c7x_tvm_config c7x_tvm;
 struct c7x_os_mutex c7x_tvm_models_lock;
-
-static _Thread_local struct c7x_tvm_context *current;
 
 void c7x_tvm_init(const struct c7x_tvm_config *config)
 {
@@ -23,84 +20,137 @@ void c7x_tvm_init(const struct c7x_tvm_config *config)
 
 struct c7x_tvm_context *c7x_tvm_context(void)
 {
-    return current;
+    return c7x_os_local(C7X_OS_LOCAL_CALL);
 }
 
 void c7x_tvm_context_set(struct c7x_tvm_context *context)
 {
-    current = context;
+    c7x_os_set_local(C7X_OS_LOCAL_CALL, context);
 }
+
+/* ---- Sections ---- */
 
 int32_t c7x_tvm_section_enter(void)
 {
-    if (current == NULL)
+    struct c7x_tvm_context *context = c7x_tvm_context();
+    if (context == NULL)
         return 0;
-    if (current->section_depth == 0 && c7x_tvm.section_begin != NULL)
-        c7x_tvm.section_begin();
-    return current->section_depth++;
+    if (context->section_depth == 0) {
+        c7x_os_interrupts_off();
+        context->section_number++;
+        c7x_tvm_activate(context);
+    }
+    return context->section_depth++;
 }
 
 /* A depth that is not below the present one restores nothing. */
 void c7x_tvm_section_leave(int32_t depth)
 {
-    if (current == NULL || depth < 0 || depth >= current->section_depth)
+    struct c7x_tvm_context *context = c7x_tvm_context();
+    if (context == NULL || depth < 0 || depth >= context->section_depth)
         return;
-    current->section_depth = depth;
-    if (depth == 0 && c7x_tvm.section_end != NULL)
-        c7x_tvm.section_end();
+    context->section_depth = depth;
+    if (depth != 0)
+        return;
+    if (context->section_count != NULL)
+        (void)atomic_fetch_add_explicit(context->section_count, 1, memory_order_relaxed);
+    context->is_section_end = true;
+    c7x_os_interrupts_on();
+    context->is_section_end = false;
 }
 
-void c7x_tvm_abandon_call(void)
+void c7x_tvm_export_enter(void)
 {
-    c7x_tvm_section_leave(0);
-    c7x_printf_select(NULL);
-    current = NULL;
+    struct c7x_tvm_context *context = c7x_tvm_context();
+    c7x_os_interrupts_off();
+    if (context != NULL)
+        context->export_depth++;
 }
 
-static void record_oom(size_t size)
+void c7x_tvm_export_leave(void)
 {
-    if (current->out_of_memory)
+    struct c7x_tvm_context *context = c7x_tvm_context();
+    if (context != NULL)
+        context->export_depth--;
+    c7x_os_interrupts_on();
+}
+
+void c7x_tvm_end_call(enum c7x_tvm_end end, const struct c7x_os_fault *fault)
+{
+    struct c7x_tvm_context *context = c7x_tvm_context();
+    if (context == NULL || context->end_point == NULL || context->export_depth != 0 ||
+        (end == C7X_TVM_CANCELLED && !context->is_section_end))
         return;
-    current->out_of_memory = true;
-    current->oom = c7x_heap_oom(c7x_tvm.heap, size);
+    context->end = end;
+    context->is_section_end = false;
+    context->fault =
+        fault != NULL ? *fault : (struct c7x_os_fault){.code = c7x_os_interrupted_code()};
+    longjmp(*context->end_point, 1);
+}
+
+/* Interrupts are off once: nothing but the section itself holds them off. */
+void c7x_tvm_end_section(void)
+{
+    const struct c7x_tvm_context *context = c7x_tvm_context();
+    if (context != NULL && context->section_depth > 0 && c7x_os_interrupts_depth() == 1)
+        c7x_tvm_end_call(C7X_TVM_STUCK, NULL);
+}
+
+void c7x_tvm_resume(void)
+{
+    struct c7x_tvm_context *context = c7x_tvm_context();
+    if (context != NULL && context->end_point != NULL)
+        c7x_tvm_activate(context);
+}
+
+/* ---- Memory ---- */
+
+static void record_oom(struct c7x_tvm_context *context, size_t size)
+{
+    if (context->out_of_memory)
+        return;
+    context->out_of_memory = true;
+    context->oom = c7x_heap_oom(c7x_tvm.heap, size);
 }
 
 void *c7x_tvm_alloc(size_t size, size_t alignment, int pool)
 {
+    struct c7x_tvm_context *context = c7x_tvm_context();
     void *block = NULL;
-    int32_t depth;
-    if (current == NULL)
+    if (context == NULL)
         return NULL;
-    depth = c7x_tvm_section_enter();
+    c7x_tvm_export_enter();
     if (pool == TVMDSP_POOL_MAIN) {
-        block = c7x_heap_alloc(c7x_tvm.heap, current->owner, size, alignment);
+        block = c7x_heap_alloc(c7x_tvm.heap, context->owner, size, alignment);
         if (block == NULL)
-            record_oom(size);
+            record_oom(context, size);
     } else if (c7x_tvm.fast_heap != NULL) {
-        block = c7x_heap_alloc(c7x_tvm.fast_heap, current->fast_owner, size, alignment);
+        block = c7x_heap_alloc(c7x_tvm.fast_heap, context->fast_owner, size, alignment);
     }
-    c7x_tvm_section_leave(depth);
+    c7x_tvm_export_leave();
     return block;
 }
 
 void *c7x_tvm_alloc_workspace(size_t size)
 {
-    if (current == NULL)
+    struct c7x_tvm_context *context = c7x_tvm_context();
+    void *block;
+    if (context == NULL)
         return NULL;
-    int32_t depth = c7x_tvm_section_enter();
-    void *block = c7x_heap_alloc(c7x_tvm.heap, current->workspace_owner, size, 0);
+    c7x_tvm_export_enter();
+    block = c7x_heap_alloc(c7x_tvm.heap, context->workspace_owner, size, 0);
     if (block == NULL)
-        record_oom(size);
-    c7x_tvm_section_leave(depth);
+        record_oom(context, size);
+    c7x_tvm_export_leave();
     return block;
 }
 
 void c7x_tvm_free(void *block)
 {
-    int32_t depth = c7x_tvm_section_enter();
+    c7x_tvm_export_enter();
     if (c7x_tvm.fast_heap != NULL && c7x_heap_contains(c7x_tvm.fast_heap, block))
         c7x_heap_free(c7x_tvm.fast_heap, block);
     else
         c7x_heap_free(c7x_tvm.heap, block);
-    c7x_tvm_section_leave(depth);
+    c7x_tvm_export_leave();
 }

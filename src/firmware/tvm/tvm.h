@@ -10,6 +10,7 @@
 
 #include "firmware/memory/heap.h"
 #include "firmware/module/kind.h"
+#include "os/os.h"
 
 struct c7x_tvm_config {
     struct c7x_heap *heap; /* all that modules allocate */
@@ -17,23 +18,43 @@ struct c7x_tvm_config {
         *fast_heap; /* the fast pool; NULL: none, and small storage comes from the heap */
     uint8_t *l2;    /* scratch that a module may use during its call */
     uint32_t l2_size;
-    /*
-     * Called when a job enters its outermost critical section and when it leaves it, in the job's
-     * own task; a switch to another target may happen inside end. Either may be NULL.
-     */
-    void (*section_begin)(void);
-    void (*section_end)(void);
 };
 
 /* Before the first module or model is loaded, and while none is. */
 void c7x_tvm_init(const struct c7x_tvm_config *config);
 
+/* Why a call ends before its entry has returned. After the last two the instance is faulty: it can
+ * only be unbound. */
+enum c7x_tvm_end {
+    C7X_TVM_RETURNED,
+    C7X_TVM_ABORTED,   /* the module called abort */
+    C7X_TVM_CANCELLED, /* nobody wants its result any more */
+    C7X_TVM_STUCK,     /* the watchdog */
+    C7X_TVM_FAULTED
+};
+
 /*
- * For whoever ends a job in the middle of its call (fault, deadline), in the job's own task: closes
- * its critical section and forgets the call. The instance stays faulty until it is unbound. Legal
- * when there is no call.
+ * Ends the call that is under way on this stack, in the middle of the module's code, and does not
+ * return. It returns when it cannot: there is no call, firmware code works for the module, or, when
+ * it is cancelled, this is not the end of a section. `fault` is for C7X_TVM_FAULTED alone.
  */
-void c7x_tvm_abandon_call(void);
+void c7x_tvm_end_call(enum c7x_tvm_end end, const struct c7x_os_fault *fault);
+
+/*
+ * The same for C7X_TVM_STUCK when this may be anywhere: only in the module's own code, in a
+ * critical section.
+ */
+void c7x_tvm_end_section(void);
+
+/* The job on this stack goes on after others have run; interrupts are off. */
+void c7x_tvm_resume(void);
+
+struct c7x_tvm_active_statistics {
+    uint64_t activations; /* of a module other than the one before */
+    uint64_t saved_bytes;
+    uint64_t restored_bytes;
+};
+void c7x_tvm_get_active_statistics(struct c7x_tvm_active_statistics *out_statistics);
 
 extern const struct c7x_module_kind_ops c7x_tvm_kind;
 

@@ -20,6 +20,15 @@ struct c7x_tvm_symbol {
     void *address;
 };
 
+/* A module's use of L2, which is shared by all that are under way (active.c). */
+struct c7x_tvm_scratch {
+    uint32_t bytes; /* from its start on; 0: none */
+    uint8_t *copy;  /* of them, while another module is active; a block of the heap */
+    bool has_copy;  /* it holds something */
+    void *activate; /* the module's hooks, int(void); NULL without */
+    void *deactivate;
+};
+
 /* What the imports of the module that is being called work on: one for each instance. */
 struct c7x_tvm_context {
     uint32_t owner; /* of its blocks in the heap, and in the fast pool */
@@ -32,7 +41,14 @@ struct c7x_tvm_context {
     bool out_of_memory;
     struct c7x_oom oom; /* of the first request that failed in this call */
     int32_t section_depth;
-    jmp_buf *abort_point;           /* where abort() goes; NULL outside a call */
+    uint32_t section_number;         /* how many outermost ones have begun in this call */
+    int export_depth;                /* firmware code works for the module: nothing may end it */
+    bool is_section_end;             /* interrupts are let in at the end of a section */
+    _Atomic uint32_t *section_count; /* of the job; NULL: nobody counts */
+    jmp_buf *end_point;        /* where c7x_tvm_end_call() goes; NULL while no module code runs */
+    enum c7x_tvm_end end;      /* why */
+    struct c7x_os_fault fault; /* FAULTED; else only where the code was, if that is known */
+    struct c7x_tvm_scratch scratch; /* the module's L2 */
     struct c7x_tvm_symbol *symbols; /* TVMBackendRegisterSystemLibSymbol; NULL until the first */
     uint32_t symbol_count;
 };
@@ -47,9 +63,23 @@ extern struct c7x_os_mutex c7x_tvm_models_lock;
 struct c7x_tvm_context *c7x_tvm_context(void);
 void c7x_tvm_context_set(struct c7x_tvm_context *context);
 
-/* Critical sections nest; both do nothing outside a call. enter returns the depth before it. */
+/* The module's critical sections nest; both do nothing outside a call. enter returns the depth
+ * before it. */
 int32_t c7x_tvm_section_enter(void);
 void c7x_tvm_section_leave(int32_t depth);
+
+/* Around firmware code that changes what is shared: no switch, and nothing ends the call in it. */
+void c7x_tvm_export_enter(void);
+void c7x_tvm_export_leave(void);
+
+/* ---- active.c: whose L2 it is ---- */
+
+/* Room to save what the module has there, unless it has some. False when out of memory. */
+bool c7x_tvm_reserve_scratch(struct c7x_tvm_context *context, uint32_t bytes);
+/* Makes it this module's, if it is not. Interrupts are off. */
+void c7x_tvm_activate(struct c7x_tvm_context *context);
+/* The module goes. */
+void c7x_tvm_retire(struct c7x_tvm_context *context);
 
 /* Memory of the current context; alignment 0 is the heap's. NULL outside a call. Main-pool failures
  * are recorded. */

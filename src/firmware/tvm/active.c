@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ACTIVE handle (spec/target-execution-model, "Deactivate/Activate"): L2 is one, and modules
+ * that pre-empt one another all use it. Whoever enters a critical section, begins or goes on gets
+ * its own content back; the one before has its saved. All of it runs with interrupts off.
+ */
+#include "firmware/tvm/tvm_impl.h"
+
+#include "base/log.h"
+
+#include <string.h>
+
+static struct c7x_tvm_context *active; /* NULL: L2 is nobody's */
+static struct {
+    _Atomic uint64_t activations, saved_bytes, restored_bytes;
+} statistics;
+
+/*
+ * Calls a hook of a module, which need not be the one that runs here. One that cannot come to its
+ * end is not called again, and its module ends when it goes on.
+ */
+static void call_hook(struct c7x_tvm_context *context, void **inout_hook)
+{
+    struct c7x_tvm_context *running = c7x_tvm_context();
+    jmp_buf *end_point = context->end_point;
+    int depth = c7x_os_interrupts_depth();
+    jmp_buf here;
+    int (*hook)(void);
+    if (*inout_hook == NULL)
+        return;
+    memcpy(&hook, inout_hook, sizeof(hook));
+    c7x_tvm_context_set(context);
+    context->end_point = &here;
+    if (setjmp(here) == 0) {
+        (void)hook();
+    } else {
+        c7x_os_interrupts_restore(depth);
+        c7x_log("tvm", "a hook for activation did not come to its end; it is not called again");
+        *inout_hook = NULL;
+    }
+    context->end_point = end_point;
+    c7x_tvm_context_set(running);
+}
+
+bool c7x_tvm_reserve_scratch(struct c7x_tvm_context *context, uint32_t bytes)
+{
+    struct c7x_tvm_scratch *scratch = &context->scratch;
+    if (scratch->copy != NULL || bytes == 0)
+        return true;
+    c7x_tvm_export_enter();
+    scratch->copy = c7x_heap_alloc(c7x_tvm.heap, context->owner, bytes, 0);
+    c7x_tvm_export_leave();
+    if (scratch->copy == NULL)
+        return false;
+    scratch->bytes = bytes;
+    return true;
+}
+
+static void deactivate(struct c7x_tvm_context *context)
+{
+    struct c7x_tvm_scratch *scratch = &context->scratch;
+    if (scratch->copy != NULL) {
+        memcpy(scratch->copy, c7x_tvm.l2, scratch->bytes);
+        scratch->has_copy = true;
+        statistics.saved_bytes += scratch->bytes;
+    }
+    call_hook(context, &scratch->deactivate);
+}
+
+void c7x_tvm_activate(struct c7x_tvm_context *context)
+{
+    struct c7x_tvm_scratch *scratch = &context->scratch;
+    if (active == context)
+        return;
+    if (active != NULL)
+        deactivate(active);
+    active = context;
+    statistics.activations++;
+    if (scratch->has_copy) {
+        memcpy(c7x_tvm.l2, scratch->copy, scratch->bytes);
+        statistics.restored_bytes += scratch->bytes;
+    }
+    call_hook(context, &scratch->activate);
+}
+
+void c7x_tvm_retire(struct c7x_tvm_context *context)
+{
+    if (active == context)
+        active = NULL;
+    c7x_heap_free(c7x_tvm.heap, context->scratch.copy);
+    context->scratch.copy = NULL;
+}
+
+void c7x_tvm_get_active_statistics(struct c7x_tvm_active_statistics *out_statistics)
+{
+    *out_statistics = (struct c7x_tvm_active_statistics){
+        .activations = statistics.activations,
+        .saved_bytes = statistics.saved_bytes,
+        .restored_bytes = statistics.restored_bytes,
+    };
+}
