@@ -261,7 +261,8 @@ enum c7x_status c7x_inference_result(struct c7x_inference *inference,
                                      uint64_t *out_cycles) C7X_NODISCARD;
 /*
  * Takes it back if it still waits on the device: it then ends as C7X_CANCELLED. C7X_BUSY: it runs,
- * and will end by itself; C7X_HANDLE: it has ended.
+ * and ends as C7X_CANCELLED at the end of its next critical section, if it comes to one;
+ * C7X_HANDLE: it has ended.
  */
 enum c7x_status c7x_inference_cancel(struct c7x_inference *inference) C7X_NODISCARD;
 /* Ends its use; one that has not ended is taken back as far as that goes. NULL is legal. */
@@ -390,6 +391,7 @@ struct c7x_module_info {
     uint64_t heap_bytes;
     uint64_t staged_bytes; /* used where they were staged */
     char name[32];         /* of the model, "" when the module does not say */
+    int priority;          /* of its calls that name none: 1 .. 8; 0: it has no calls */
 };
 
 struct c7x_target_info {
@@ -400,6 +402,8 @@ struct c7x_target_info {
     uint32_t running_session; /* 0: idle */
     uint32_t running_seq;
     uint64_t jobs_done;
+    uint64_t preemptions; /* of its jobs, by higher targets */
+    int is_preempted;     /* what runs there waits for a higher target */
 };
 
 struct c7x_pool_info {

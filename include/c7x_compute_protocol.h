@@ -114,12 +114,13 @@ static inline wire_u64 wire_u64_put(uint64_t value)
 /* INFER and INFER_LARGE flags: bits 15..0 repeat count (0 and 1: once). */
 #define C7X_WIRE_INFER_REPEAT_MASK 0x0000FFFFu
 #define C7X_WIRE_INFER_KV_RESIDENT 0x00010000u
-/* Bits 23..20, since 3.1: priority 1..8, 0 the module's own target. */
-#define C7X_WIRE_INFER_PRIORITY_SHIFT 20
-#define C7X_WIRE_INFER_PRIORITY_MASK 0x00F00000u
-#define C7X_WIRE_INFER_PRIORITY_MAX 8u
+/* Bits 23..20, since 3.1: priority 1 (highest) .. 8, 0 the module's own. */
+#define C7X_WIRE_PRIORITY_SHIFT 20
+#define C7X_WIRE_PRIORITY_MASK 0x00F00000u
+#define C7X_WIRE_PRIORITY_MAX 8u
+#define C7X_WIRE_PRIORITY_DEFAULT 4u /* of a module that is loaded with 0 */
 
-/* DYN_LOAD and MODEL_LOAD flags, since 3.1. */
+/* DYN_LOAD and MODEL_LOAD flags, since 3.1; DYN_LOAD has the priority bits, too. */
 #define C7X_WIRE_LOAD_ADDRESS 0x1u /* staged at `address`, not at C7X_WIRE_STAGING_ADDR */
 #define C7X_WIRE_LOAD_KEEP 0x2u    /* belongs to the device until it is unloaded */
 
@@ -364,7 +365,8 @@ C7X_WIRE_OFFSET(c7x_msg_error_text_resp, text, 40);
 
 /*
  * Since 3.1. A request of this session that still waits in a queue is removed and answered with
- * CANCELLED, before this one is answered. HANDLE: no such request, or it has been answered.
+ * CANCELLED, before this one is answered; one that runs ends at its next section end, and is
+ * answered then. HANDLE: no such request, or it has been answered.
  */
 struct c7x_msg_cancel {
     struct c7x_msg_hdr hdr;
@@ -373,7 +375,7 @@ struct c7x_msg_cancel {
 C7X_WIRE_SIZE(c7x_msg_cancel, 20);
 
 #define C7X_WIRE_CANCEL_REMOVED 1u /* it waited, and will not run */
-#define C7X_WIRE_CANCEL_RUNNING 2u /* it runs, and will be answered when it has ended */
+#define C7X_WIRE_CANCEL_RUNNING 2u /* it runs, and is answered when it has ended */
 
 struct c7x_msg_cancel_resp {
     struct c7x_msg_hdr hdr;
@@ -429,8 +431,10 @@ C7X_WIRE_SIZE(c7x_list_session, 64);
 struct c7x_list_module {
     wire_u32 handle;
     wire_u32 session; /* 0: of the device (KEEP) */
-    wire_u32 state;   /* C7X_WIRE_MODULE_* */
-    wire_u32 owner;   /* of its blocks, as in struct c7x_list_block */
+    uint8_t state;    /* C7X_WIRE_MODULE_* */
+    uint8_t priority; /* of calls that name none; 0: it has no calls */
+    uint8_t reserved[2];
+    wire_u32 owner; /* of its blocks, as in struct c7x_list_block */
     wire_u64 heap_bytes;
     wire_u64 staged_bytes;            /* used in place */
     uint8_t name[C7X_WIRE_NAME_SIZE]; /* of the model, from the manifest; "" without one */
@@ -444,7 +448,8 @@ struct c7x_list_target {
     wire_u32 running_session; /* 0: idle */
     wire_u32 running_seq;
     wire_u64 jobs_done;
-    wire_u64 reserved;
+    wire_u32 preemptions;  /* of its jobs, by higher targets */
+    wire_u32 is_preempted; /* 1: the running request waits for a higher target */
 };
 C7X_WIRE_SIZE(c7x_list_target, 64);
 

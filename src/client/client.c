@@ -62,10 +62,10 @@ enum c7x_status c7x_client_options_take(const struct c7x_client_options *options
                                  size);
         memcpy(out_options, options, size < sizeof *options ? size : sizeof *options);
     }
-    if (out_options->priority < 0 || out_options->priority > (int)C7X_WIRE_INFER_PRIORITY_MAX)
+    if (out_options->priority < 0 || out_options->priority > (int)C7X_WIRE_PRIORITY_MAX)
         return c7x_error_set(error, C7X_INVALID, C7X_CLIENT_STATION,
                              "priority %d; allowed are 1 to %u", out_options->priority,
-                             C7X_WIRE_INFER_PRIORITY_MAX);
+                             C7X_WIRE_PRIORITY_MAX);
     return C7X_OK;
 }
 

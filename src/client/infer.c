@@ -261,7 +261,7 @@ enum c7x_status c7x_client_prepare(struct c7x_client *client, struct c7x_io *io,
     if (input_count < 0 || input_count > C7X_CLIENT_INPUTS_MAX)
         return c7x_error_set(c7x_client_thread_error(), C7X_INVALID, C7X_CLIENT_STATION,
                              "%d inputs; allowed are 0 to %d", input_count, C7X_CLIENT_INPUTS_MAX);
-    if (!client->has_session && (request->body.infer.flags & C7X_WIRE_INFER_PRIORITY_MASK) != 0)
+    if (!client->has_session && (request->body.infer.flags & C7X_WIRE_PRIORITY_MASK) != 0)
         return c7x_error_set(c7x_client_thread_error(), C7X_UNSUPPORTED, C7X_CLIENT_STATION,
                              "firmware of wire version 3.0 has no priorities");
     struct placing placing = {
@@ -279,8 +279,8 @@ enum c7x_status c7x_client_prepare(struct c7x_client *client, struct c7x_io *io,
 
 uint32_t c7x_client_with_priority(const struct c7x_client *client, uint32_t flags)
 {
-    if ((flags & C7X_WIRE_INFER_PRIORITY_MASK) == 0)
-        flags |= (uint32_t)client->options.priority << C7X_WIRE_INFER_PRIORITY_SHIFT;
+    if ((flags & C7X_WIRE_PRIORITY_MASK) == 0)
+        flags |= (uint32_t)client->options.priority << C7X_WIRE_PRIORITY_SHIFT;
     return flags;
 }
 

@@ -490,7 +490,7 @@ enum c7x_status c7x_inference_cancel(struct c7x_inference *inference)
     if (response.body.cancel_outcome == C7X_WIRE_CANCEL_REMOVED)
         return C7X_OK;
     return c7x_error_set(c7x_client_thread_error(), C7X_BUSY, C7X_CLIENT_STATION,
-                         "the inference runs, and will end by itself");
+                         "the inference runs, and ends with its critical section");
 }
 
 /* Makes sure that no other thread will touch it: true if it had ended, false if it was taken back.

@@ -47,7 +47,6 @@ static void convert_module(const uint8_t *entry, void *out)
     struct c7x_list_module wire;
     struct c7x_module_info *info = out;
     memcpy(&wire, entry, sizeof wire);
-    uint32_t state = wire_u32_get(wire.state);
     *info = (struct c7x_module_info){
         .struct_size = sizeof *info,
         .handle = wire_u32_get(wire.handle),
@@ -55,8 +54,9 @@ static void convert_module(const uint8_t *entry, void *out)
         .owner = wire_u32_get(wire.owner),
         .heap_bytes = wire_u64_get(wire.heap_bytes),
         .staged_bytes = wire_u64_get(wire.staged_bytes),
+        .priority = wire.priority,
     };
-    strcpy(info->state, states[state < C7X_ARRAY_COUNT(states) ? state : 0]);
+    strcpy(info->state, states[wire.state < C7X_ARRAY_COUNT(states) ? wire.state : 0]);
     copy_name(info->name, sizeof info->name, wire.name, sizeof wire.name);
 }
 
@@ -72,6 +72,8 @@ static void convert_target(const uint8_t *entry, void *out)
         .running_session = wire_u32_get(wire.running_session),
         .running_seq = wire_u32_get(wire.running_seq),
         .jobs_done = wire_u64_get(wire.jobs_done),
+        .preemptions = wire_u32_get(wire.preemptions),
+        .is_preempted = wire_u32_get(wire.is_preempted) != 0,
     };
     copy_name(info->name, sizeof info->name, wire.name, sizeof wire.name);
 }

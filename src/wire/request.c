@@ -12,22 +12,37 @@
 #define COPY_MESSAGE(message, bytes) memcpy(&(message), bytes, sizeof(message))
 
 /* Flags of a load that a session of this version may set. */
-static uint32_t load_flags_allowed(uint32_t session_version)
+static uint32_t load_flags_allowed(uint32_t type, uint32_t session_version)
 {
-    return session_version >= C7X_WIRE_VERSION_3_1 ? C7X_WIRE_LOAD_ADDRESS | C7X_WIRE_LOAD_KEEP : 0;
+    if (session_version < C7X_WIRE_VERSION_3_1)
+        return 0;
+    return C7X_WIRE_LOAD_ADDRESS | C7X_WIRE_LOAD_KEEP |
+           (type == C7X_MSG_DYN_LOAD ? C7X_WIRE_PRIORITY_MASK : 0);
+}
+
+static enum c7x_status decode_priority(uint32_t flags, uint32_t *out_priority,
+                                       struct c7x_error *error)
+{
+    *out_priority = (flags & C7X_WIRE_PRIORITY_MASK) >> C7X_WIRE_PRIORITY_SHIFT;
+    if (*out_priority > C7X_WIRE_PRIORITY_MAX)
+        return c7x_error_set(error, C7X_INVALID, STATION, "priority %u; allowed are 1 to %u",
+                             *out_priority, C7X_WIRE_PRIORITY_MAX);
+    return C7X_OK;
 }
 
 /* DYN_LOAD and MODEL_LOAD have the same layout. */
-static enum c7x_status decode_load(const uint8_t *bytes, uint32_t session_version,
+static enum c7x_status decode_load(const uint8_t *bytes, uint32_t type, uint32_t session_version,
                                    struct c7x_wire_load *out_load, struct c7x_error *error)
 {
     struct c7x_msg_dyn_load message;
     COPY_MESSAGE(message, bytes);
-    struct c7x_wire_load load = {wire_u32_get(message.elf_size), wire_u32_get(message.flags),
-                                 wire_u64_get(message.address)};
-    if ((load.flags & ~load_flags_allowed(session_version)) != 0)
+    struct c7x_wire_load load = {.size = wire_u32_get(message.elf_size),
+                                 .flags = wire_u32_get(message.flags),
+                                 .address = wire_u64_get(message.address)};
+    if ((load.flags & ~load_flags_allowed(type, session_version)) != 0)
         return c7x_error_set(error, C7X_INVALID, STATION,
                              "load flags 0x%x are not assigned in this session", load.flags);
+    C7X_RETURN_IF_ERROR(decode_priority(load.flags, &load.priority, error));
     if ((load.flags & C7X_WIRE_LOAD_ADDRESS) == 0)
         load.address = C7X_WIRE_STAGING_ADDR;
     if (load.size == 0 || load.size > C7X_WIRE_STAGING_SIZE)
@@ -57,18 +72,13 @@ static enum c7x_status decode_infer_flags(struct c7x_wire_infer *infer, uint32_t
 {
     uint32_t allowed = C7X_WIRE_INFER_REPEAT_MASK | C7X_WIRE_INFER_KV_RESIDENT;
     if (session_version >= C7X_WIRE_VERSION_3_1)
-        allowed |= C7X_WIRE_INFER_PRIORITY_MASK;
+        allowed |= C7X_WIRE_PRIORITY_MASK;
     uint32_t repeat = infer->flags & C7X_WIRE_INFER_REPEAT_MASK;
     infer->repeat_count = repeat == 0 ? 1 : repeat;
-    infer->priority =
-        (infer->flags & C7X_WIRE_INFER_PRIORITY_MASK) >> C7X_WIRE_INFER_PRIORITY_SHIFT;
     if ((infer->flags & ~allowed) != 0)
         return c7x_error_set(error, C7X_INVALID, STATION,
                              "infer flags 0x%x are not assigned in this session", infer->flags);
-    if (infer->priority > C7X_WIRE_INFER_PRIORITY_MAX)
-        return c7x_error_set(error, C7X_INVALID, STATION, "priority %u; allowed are 1 to %u",
-                             infer->priority, C7X_WIRE_INFER_PRIORITY_MAX);
-    return C7X_OK;
+    return decode_priority(infer->flags, &infer->priority, error);
 }
 
 static enum c7x_status check_infer(struct c7x_wire_infer *infer, uint32_t session_version,
@@ -229,7 +239,7 @@ static enum c7x_status decode_body(const uint8_t *bytes, size_t size, uint32_t s
         return C7X_OK;
     case C7X_MSG_DYN_LOAD:
     case C7X_MSG_MODEL_LOAD:
-        return decode_load(bytes, session_version, &request->body.load, error);
+        return decode_load(bytes, request->type, session_version, &request->body.load, error);
     case C7X_MSG_DYN_UNLOAD:
     case C7X_MSG_MODEL_UNLOAD:
         request->body.handle = decode_handle(bytes);

@@ -30,7 +30,8 @@ struct c7x_wire_tensor {
 struct c7x_wire_load {
     uint32_t size;
     uint32_t flags;
-    uint64_t address; /* always filled in: C7X_WIRE_STAGING_ADDR unless the request names one */
+    uint64_t address;  /* always filled in: C7X_WIRE_STAGING_ADDR unless the request names one */
+    uint32_t priority; /* of DYN_LOAD: from flags, 0..8 */
 };
 
 struct c7x_wire_infer {
