@@ -75,19 +75,26 @@ struct c7x_host_link {
 enum c7x_device_event {
     C7X_DEVICE_FRAME, /* a frame from an endpoint */
     C7X_DEVICE_GONE,  /* an endpoint will never send again, and gets nothing any more */
-    C7X_DEVICE_STOP,  /* the device is to stop */
+    C7X_DEVICE_STOP,  /* the device is to stop; every receive from now on says so */
+    C7X_DEVICE_WAKE,  /* nothing has come: somebody called wake */
 };
 
 struct c7x_device_link;
 
-/* All mandatory. receive is called by one task, the others by any. */
+/* All mandatory, and for any task. */
 struct c7x_device_link_ops {
     /*
      * Waits for the next event. `frame` has room for C7X_TRANSPORT_FRAME_MAX bytes; *out_size is
-     * the length that arrived, which is larger when a longer frame was cut.
+     * the length that arrived, which is larger when a longer frame was cut. Several tasks may wait:
+     * one gets the event, whoever came last if that can be, and until it has called `done`, the
+     * others get none, so that what comes of one endpoint stays in order.
      */
     enum c7x_device_event (*receive)(struct c7x_device_link *link, uint32_t *out_endpoint,
                                      uint8_t *frame, size_t *out_size);
+    /* By the task that has received, once for each event. */
+    void (*done)(struct c7x_device_link *link);
+    /* One task that waits in receive, or the next to do so, gets C7X_DEVICE_WAKE. */
+    void (*wake)(struct c7x_device_link *link);
     /* Never blocks. C7X_BUSY: the endpoint does not take its frames; C7X_RESET: it is gone. */
     enum c7x_status (*send)(struct c7x_device_link *link, uint32_t endpoint, const uint8_t *frame,
                             size_t size);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,7 +24,10 @@ struct endpoint {
 struct emulator_device {
     struct c7x_device_link base;
     int control;
-    int epoll;
+    int epoll; /* each descriptor is watched for one event, until that is done with */
+    int waker; /* an eventfd */
+    struct c7x_os_mutex receiving; /* from an event until done; before the other */
+    uint64_t received;             /* whose event it is; under it */
     uint8_t *window;
     uint64_t window_base;
     uint64_t window_size;
@@ -37,6 +41,7 @@ struct emulator_device {
 _Static_assert(offsetof(struct emulator_device, base) == 0, "a link starts with its operations");
 
 #define CONTROL_KEY UINT64_MAX
+#define WAKER_KEY (UINT64_MAX - 1)
 
 /* Tells the supervisor; if it is gone, the core is about to be stopped anyway. */
 static void report(struct emulator_device *device, const struct c7x_setup_message *message)
@@ -85,7 +90,7 @@ static bool make_room(struct emulator_device *device)
 
 static enum c7x_status add_endpoint(struct emulator_device *device, uint32_t number, int socket)
 {
-    struct epoll_event interest = {.events = EPOLLIN, .data.u64 = number};
+    struct epoll_event interest = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = number};
     enum c7x_status status = C7X_NOMEM;
     c7x_os_mutex_lock(&device->lock);
     if (socket >= 0 && make_room(device) &&
@@ -206,25 +211,67 @@ static bool read_frame(struct emulator_device *device, uint32_t number, uint8_t 
     return false;
 }
 
+static int descriptor_of(struct emulator_device *device, uint64_t key)
+{
+    if (key == CONTROL_KEY)
+        return device->control;
+    if (key == WAKER_KEY)
+        return device->waker;
+    const struct endpoint *endpoint = find_endpoint(device, (uint32_t)key);
+    return endpoint != NULL ? endpoint->socket : -1;
+}
+
+/* What was received last may come again. */
+static void device_done(struct c7x_device_link *base)
+{
+    struct emulator_device *device = (struct emulator_device *)base;
+    struct epoll_event interest = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = device->received};
+    int descriptor = descriptor_of(device, device->received);
+    if (descriptor >= 0)
+        epoll_ctl(device->epoll, EPOLL_CTL_MOD, descriptor, &interest);
+    c7x_os_mutex_unlock(&device->receiving);
+}
+
+static void device_wake(struct c7x_device_link *base)
+{
+    const struct emulator_device *device = (const struct emulator_device *)base;
+    (void)eventfd_write(device->waker, 1);
+}
+
+/* Handles what has come; false if it is nothing for the firmware. */
+static bool take_event(struct emulator_device *device, enum c7x_device_event *out_event,
+                       uint32_t *out_endpoint, uint8_t *frame, size_t *out_size)
+{
+    eventfd_t count;
+    switch (device->received) {
+    case CONTROL_KEY:
+        return handle_control(device, out_event, out_endpoint);
+    case WAKER_KEY:
+        *out_event = C7X_DEVICE_WAKE;
+        return eventfd_read(device->waker, &count) == 0;
+    default:
+        *out_event = C7X_DEVICE_FRAME;
+        *out_endpoint = (uint32_t)device->received;
+        return read_frame(device, (uint32_t)device->received, frame, out_size);
+    }
+}
+
+/* Of the tasks that wait for one epoll, Linux wakes the one that came last. */
 static enum c7x_device_event device_receive(struct c7x_device_link *base, uint32_t *out_endpoint,
                                             uint8_t *frame, size_t *out_size)
 {
     struct emulator_device *device = (struct emulator_device *)base;
     for (;;) {
         struct epoll_event ready;
+        enum c7x_device_event event = C7X_DEVICE_STOP;
         int count = epoll_wait(device->epoll, &ready, 1, -1);
-        if (count < 0 && errno != EINTR)
-            return C7X_DEVICE_STOP;
-        if (count <= 0)
+        if (count == 0 || (count < 0 && errno == EINTR))
             continue;
-        enum c7x_device_event event;
-        if (ready.data.u64 == CONTROL_KEY) {
-            if (handle_control(device, &event, out_endpoint))
-                return event;
-        } else if (read_frame(device, (uint32_t)ready.data.u64, frame, out_size)) {
-            *out_endpoint = (uint32_t)ready.data.u64;
-            return C7X_DEVICE_FRAME;
-        }
+        c7x_os_mutex_lock(&device->receiving);
+        device->received = count < 0 ? CONTROL_KEY : ready.data.u64;
+        if (count < 0 || take_event(device, &event, out_endpoint, frame, out_size))
+            return event;
+        device_done(base);
     }
 }
 
@@ -250,6 +297,8 @@ static enum c7x_status device_send(struct c7x_device_link *base, uint32_t number
 
 static const struct c7x_device_link_ops device_ops = {
     .receive = device_receive,
+    .done = device_done,
+    .wake = device_wake,
     .send = device_send,
 };
 
@@ -257,7 +306,8 @@ enum c7x_status c7x_emulator_device_create(int control, uint8_t *window, uint64_
                                            uint64_t window_size, bool strict,
                                            struct c7x_device_link **out_link)
 {
-    struct epoll_event interest = {.events = EPOLLIN, .data.u64 = CONTROL_KEY};
+    struct epoll_event interest = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = CONTROL_KEY};
+    struct epoll_event waking = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = WAKER_KEY};
     struct emulator_device *device = calloc(1, sizeof *device);
     if (device == NULL)
         return C7X_NOMEM;
@@ -270,7 +320,10 @@ enum c7x_status c7x_emulator_device_create(int control, uint8_t *window, uint64_
     if (strict)
         c7x_strict_install();
     device->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (device->epoll < 0 || c7x_os_mutex_init(&device->lock) != C7X_OK ||
+    device->waker = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (device->epoll < 0 || device->waker < 0 || c7x_os_mutex_init(&device->receiving) != C7X_OK ||
+        c7x_os_mutex_init(&device->lock) != C7X_OK ||
+        epoll_ctl(device->epoll, EPOLL_CTL_ADD, device->waker, &waking) != 0 ||
         c7x_buffer_table_init(&device->buffers, release_buffer, device) != C7X_OK ||
         epoll_ctl(device->epoll, EPOLL_CTL_ADD, control, &interest) != 0) {
         c7x_emulator_device_destroy(&device->base);
@@ -291,6 +344,9 @@ void c7x_emulator_device_destroy(struct c7x_device_link *base)
     free(device->endpoints);
     c7x_buffer_table_deinit(&device->buffers);
     c7x_os_mutex_deinit(&device->lock);
+    c7x_os_mutex_deinit(&device->receiving);
+    if (device->waker >= 0)
+        close(device->waker);
     if (device->epoll >= 0)
         close(device->epoll);
     close(device->control);

@@ -34,7 +34,9 @@ struct loopback_link {
 
 struct c7x_loopback {
     struct c7x_device_link device;
-    struct c7x_os_mutex lock; /* all below */
+    struct c7x_os_mutex receiving; /* from an event until done; before the other */
+    struct c7x_os_mutex lock;      /* all below */
+    bool woken;
     struct queue to_device;
     struct loopback_link *links;
     uint32_t next_endpoint;
@@ -76,14 +78,20 @@ static enum c7x_device_event device_receive(struct c7x_device_link *base, uint32
     struct c7x_loopback *loopback = (struct c7x_loopback *)base;
     struct frame next;
     for (;;) {
+        c7x_os_mutex_lock(&loopback->receiving);
         c7x_os_mutex_lock(&loopback->lock);
         bool stopped = loopback->stopped;
-        bool found = pop(&loopback->to_device, &next);
+        bool woken = loopback->woken;
+        bool found = !stopped && !woken && pop(&loopback->to_device, &next);
+        loopback->woken = false;
         c7x_os_mutex_unlock(&loopback->lock);
         if (stopped)
             return C7X_DEVICE_STOP;
+        if (woken)
+            return C7X_DEVICE_WAKE;
         if (found)
             break;
+        c7x_os_mutex_unlock(&loopback->receiving);
         c7x_os_event_wait(&loopback->to_device.changed, C7X_OS_FOREVER);
     }
     *out_endpoint = next.endpoint;
@@ -94,6 +102,26 @@ static enum c7x_device_event device_receive(struct c7x_device_link *base, uint32
     memcpy(frame, next.bytes, next.size);
     *out_size = next.size;
     return C7X_DEVICE_FRAME;
+}
+
+/* The event wakes one task, so who has got something wakes the next. */
+static void device_done(struct c7x_device_link *base)
+{
+    struct c7x_loopback *loopback = (struct c7x_loopback *)base;
+    c7x_os_mutex_lock(&loopback->lock);
+    if (loopback->stopped || loopback->woken || loopback->to_device.count != 0)
+        c7x_os_event_set(&loopback->to_device.changed);
+    c7x_os_mutex_unlock(&loopback->lock);
+    c7x_os_mutex_unlock(&loopback->receiving);
+}
+
+static void device_wake(struct c7x_device_link *base)
+{
+    struct c7x_loopback *loopback = (struct c7x_loopback *)base;
+    c7x_os_mutex_lock(&loopback->lock);
+    loopback->woken = true;
+    c7x_os_event_set(&loopback->to_device.changed);
+    c7x_os_mutex_unlock(&loopback->lock);
 }
 
 static enum c7x_status device_send(struct c7x_device_link *base, uint32_t endpoint,
@@ -111,8 +139,8 @@ static enum c7x_status device_send(struct c7x_device_link *base, uint32_t endpoi
     return status;
 }
 
-static const struct c7x_device_link_ops device_ops = {.receive = device_receive,
-                                                      .send = device_send};
+static const struct c7x_device_link_ops device_ops = {
+    .receive = device_receive, .done = device_done, .wake = device_wake, .send = device_send};
 
 /* ---- The host's side ---- */
 
@@ -284,7 +312,8 @@ enum c7x_status c7x_loopback_create(uint64_t arena_base, size_t arena_size,
     loopback->carveout = (struct c7x_carveout){.base = arena_base, .size = arena_size};
     size_t page = c7x_os_page_size();
     loopback->allocation = malloc(arena_size + page);
-    if (loopback->allocation == NULL || c7x_os_mutex_init(&loopback->lock) != C7X_OK ||
+    if (loopback->allocation == NULL || c7x_os_mutex_init(&loopback->receiving) != C7X_OK ||
+        c7x_os_mutex_init(&loopback->lock) != C7X_OK ||
         c7x_os_event_init(&loopback->to_device.changed) != C7X_OK ||
         c7x_buffer_table_init(&loopback->buffers, release_buffer, loopback) != C7X_OK) {
         free(loopback->allocation);
@@ -305,6 +334,7 @@ void c7x_loopback_destroy(struct c7x_loopback *loopback)
     c7x_carveout_deinit(&loopback->carveout);
     c7x_os_event_deinit(&loopback->to_device.changed);
     c7x_os_mutex_deinit(&loopback->lock);
+    c7x_os_mutex_deinit(&loopback->receiving);
     free(loopback->allocation);
     free(loopback);
 }
