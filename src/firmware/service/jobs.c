@@ -3,10 +3,12 @@
 
 #include "base/log.h"
 #include "firmware/tvm/model.h"
+#include "firmware/tvm/tvm.h"
 
 #include <string.h>
 
 #define STATION "service"
+#define LAST_LINE_MAX 120u
 
 static void unpin_staged(void *context, c7x_dsp_addr address)
 {
@@ -109,6 +111,8 @@ static enum c7x_status run_dyn_load(struct c7x_service_job *job, struct c7x_resp
         .size = job->request.body.load.size,
         .address = job->request.body.load.address,
         .session = owner_of_load(job),
+        .priority = job->request.body.load.priority != 0 ? job->request.body.load.priority
+                                                         : C7X_WIRE_PRIORITY_DEFAULT,
         .copy_read_only = wants_copy(job),
         .in_place_if_full = overwrites(job),
         .release_bytes = unpin_staged,
@@ -231,11 +235,12 @@ static void adopt_printf(struct c7x_session *session)
  * Where the job prints. Several requests of a 3.1 session are in flight, so its text goes into the
  * ring at the end of the job; one of 3.0 waits for its answer, and its text stands in its buffer.
  */
-static struct c7x_printf *begin_printf(struct c7x_session *session)
+static struct c7x_printf *begin_printf(const struct c7x_service_job *job)
 {
+    struct c7x_session *session = job->session;
     adopt_printf(session);
     struct c7x_printf *out = session->version >= C7X_WIRE_VERSION_3_1
-                                 ? &session->service->scratch_printf
+                                 ? &session->service->scratch_printf[job->target]
                                  : &session->printf;
     c7x_printf_reset(out);
     return out;
@@ -249,6 +254,20 @@ static uint32_t end_printf(struct c7x_session *session, uint32_t seq, struct c7x
         return bytes;
     return c7x_printf_ring_append(&session->ring, seq, out->buffer + C7X_PRINTF_HEADER_BYTES, bytes,
                                   out->lost);
+}
+
+/* What the module printed last, for a fault report. */
+static void append_last_line(const struct c7x_printf *out, struct c7x_error *error)
+{
+    const char *text = (const char *)out->buffer + C7X_PRINTF_HEADER_BYTES;
+    uint32_t end = out->buffer != NULL ? out->written : 0;
+    uint32_t start;
+    while (end > 0 && text[end - 1] == '\n')
+        end--;
+    for (start = end; start > 0 && text[start - 1] != '\n' && end - start < LAST_LINE_MAX;)
+        start--;
+    if (end != start)
+        c7x_error_append(error, "; last printed: %.*s", (int)(end - start), text + start);
 }
 
 /* Only what an inference itself came to is counted; what was refused before it ran is not. */
@@ -288,12 +307,15 @@ static enum c7x_status run_infer(struct c7x_service_job *job, struct c7x_respons
         job->request.type == C7X_MSG_INFER_LARGE ? -1 : 0; /* until the entry has run */
     if ((request->flags & C7X_WIRE_INFER_KV_RESIDENT) != 0)
         infer.kv = &job->kv;
-    infer.printf = begin_printf(session);
+    infer.printf = begin_printf(job);
+    infer.section_count = c7x_core_section_count(service->config.core);
     enum c7x_status status = c7x_module_infer(service->config.modules, session->number,
                                               request->module_handle, &infer, result, error);
     response->body.infer.return_value = result->return_value;
     if (status == C7X_OK)
         status = describe_result(&infer, result, response, error);
+    if (status == C7X_FAULT)
+        append_last_line(infer.printf, error);
     response->body.infer.printf_size = end_printf(session, job->request.seq, infer.printf);
     c7x_heap_free(service->config.heap, result);
     count(service, status);
@@ -327,6 +349,28 @@ static enum c7x_status run_request(struct c7x_service_job *job, struct c7x_respo
     default:
         return run_unload(job, error);
     }
+}
+
+void c7x_service_end_running(enum c7x_job_end reason)
+{
+    static const enum c7x_tvm_end ends[] = {
+        [C7X_JOB_CANCELLED] = C7X_TVM_CANCELLED, [C7X_JOB_STUCK] = C7X_TVM_STUCK};
+    c7x_tvm_end_call(ends[reason], NULL);
+}
+
+void c7x_service_end_stuck_section(void)
+{
+    c7x_tvm_end_section();
+}
+
+void c7x_service_catch_fault(const struct c7x_os_fault *fault)
+{
+    c7x_tvm_end_call(C7X_TVM_FAULTED, fault);
+}
+
+void c7x_service_resume_running(void)
+{
+    c7x_tvm_resume();
 }
 
 void c7x_service_run_job(struct c7x_job *base)

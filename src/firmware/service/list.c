@@ -80,7 +80,7 @@ static void list_sessions(struct c7x_service *service, struct page *page)
 
 /* The job that runs at the target, or NULL. Call with the service locked. */
 static const struct c7x_service_job *running_job(const struct c7x_service *service,
-                                                 const struct c7x_target *target)
+                                                 enum c7x_target_number target)
 {
     for (const struct c7x_session *session = service->sessions; session != NULL;
          session = session->next)
@@ -90,25 +90,33 @@ static const struct c7x_service_job *running_job(const struct c7x_service *servi
     return NULL;
 }
 
-static void list_targets(struct c7x_service *service, struct page *page)
+static void list_target(struct c7x_service *service, enum c7x_target_number number,
+                        struct page *page)
 {
-    struct c7x_target *target = service->config.target;
     struct c7x_list_target *entry = next_entry(page);
     struct c7x_target_state state;
     if (entry == NULL)
         return;
     c7x_os_mutex_lock(&service->lock);
-    const struct c7x_service_job *job = running_job(service, target);
-    c7x_target_get_state(target, &state);
+    const struct c7x_service_job *job = running_job(service, number);
+    c7x_core_get_state(service->config.core, number, &state);
     *entry = (struct c7x_list_target){
-        .queue_depth_max = wire_u32_put(target->config.queue_depth_max),
+        .queue_depth_max = wire_u32_put(C7X_TARGET_QUEUE_DEPTH_MAX),
         .queue_depth = wire_u32_put(state.queue_depth),
         .running_session = wire_u32_put(job != NULL ? job->session->number : 0),
         .running_seq = wire_u32_put(job != NULL ? job->request.seq : 0),
         .jobs_done = wire_u64_put(state.jobs_done),
+        .preemptions = wire_u32_put((uint32_t)state.preemptions),
+        .is_preempted = wire_u32_put(state.is_preempted),
     };
     c7x_os_mutex_unlock(&service->lock);
-    put_name(entry->name, sizeof entry->name, target->config.name);
+    put_name(entry->name, sizeof entry->name, c7x_core_target_name(service->config.core, number));
+}
+
+static void list_targets(struct c7x_service *service, struct page *page)
+{
+    for (int i = 0; i < C7X_TARGET_COUNT; i++)
+        list_target(service, (enum c7x_target_number)i, page);
 }
 
 /* ---- Modules and models ---- */
@@ -125,8 +133,8 @@ static void list_loaded_modules(struct c7x_service *service, struct page *page)
         *entry = (struct c7x_list_module){
             .handle = wire_u32_put(modules[i].handle),
             .session = wire_u32_put(modules[i].session),
-            .state = wire_u32_put(modules[i].is_faulted ? C7X_WIRE_MODULE_FAULTED
-                                                        : C7X_WIRE_MODULE_LOADED),
+            .state = modules[i].is_faulted ? C7X_WIRE_MODULE_FAULTED : C7X_WIRE_MODULE_LOADED,
+            .priority = (uint8_t)modules[i].priority,
             .owner = wire_u32_put(modules[i].owner),
             .heap_bytes = wire_u64_put(modules[i].heap_bytes),
             .staged_bytes = wire_u64_put(modules[i].staged_bytes),
@@ -147,7 +155,7 @@ static void list_loaded_models(struct page *page)
         *entry = (struct c7x_list_module){
             .handle = wire_u32_put(models[i].id),
             .session = wire_u32_put(models[i].session),
-            .state = wire_u32_put(C7X_WIRE_MODULE_MODEL),
+            .state = C7X_WIRE_MODULE_MODEL,
             .owner = wire_u32_put(models[i].owner),
             .heap_bytes = wire_u64_put(models[i].heap_bytes),
             .staged_bytes = wire_u64_put(models[i].staged_bytes),

@@ -74,17 +74,21 @@ void c7x_service_end_job(struct c7x_service_job *job, const struct c7x_response 
     c7x_os_mutex_unlock(&service->lock);
 }
 
-/* Takes the job out of the queue if it still waits there. Call with the service locked. */
+/* Takes the job out of the queue if it still waits there, and else sees that it ends. Call with the
+ * service locked. */
 static bool take_back(struct c7x_service_job *job)
 {
-    if (job->is_running || !c7x_target_remove(job->target, &job->base))
+    struct c7x_core *core = job->session->service->config.core;
+    if (job->is_running || !c7x_core_remove(core, &job->base)) {
+        (void)c7x_core_end_job(core, &job->base, C7X_JOB_CANCELLED);
         return false;
+    }
     job->session->waiting_count--;
     unlink_job(job);
     return true;
 }
 
-void c7x_service_drop_waiting(struct c7x_session *session)
+void c7x_service_drop_jobs(struct c7x_session *session)
 {
     struct c7x_service *service = session->service;
     struct c7x_service_job *dropped = NULL;
@@ -280,14 +284,58 @@ static struct c7x_service_job *take_spare(struct c7x_session *session, enum c7x_
     return job;
 }
 
+static bool is_infer(const struct c7x_request *request)
+{
+    return request->type == C7X_MSG_INFER || request->type == C7X_MSG_INFER_LARGE;
+}
+
+/* An inference that names no priority has that of its module, and one of a module that does not
+ * exist fails wherever it runs. */
+static void choose_target(struct c7x_service_job *job)
+{
+    const struct c7x_wire_infer *infer = &job->request.body.infer;
+    struct c7x_session *session = job->session;
+    uint32_t priority = C7X_WIRE_PRIORITY_DEFAULT;
+    job->target = C7X_TARGET_CONTROL;
+    if (!is_infer(&job->request))
+        return;
+    if (infer->priority != 0)
+        priority = infer->priority;
+    else
+        priority = c7x_module_priority(session->service->config.modules, session->number,
+                                       infer->module_handle);
+    if (priority == 0)
+        priority = C7X_WIRE_PRIORITY_DEFAULT;
+    job->target = (enum c7x_target_number)(C7X_TARGET_PRI_1 + (int)priority - 1);
+}
+
+/* Calls of one module never overlap; what is unloaded, module or model, is unloaded in its turn. */
+static void choose_order(struct c7x_service_job *job)
+{
+    struct c7x_job_order *order = &job->base.order;
+    const struct c7x_request *request = &job->request;
+    order->keys[2] = c7x_service_key(C7X_KEY_SESSION, job->session->number);
+    if (is_infer(request)) {
+        order->keys[0] = c7x_service_key(C7X_KEY_MODULE, request->body.infer.module_handle);
+        if (request->body.infer.model_id != 0)
+            order->keys[1] = c7x_service_key(C7X_KEY_MODEL, request->body.infer.model_id);
+    } else if (request->type == C7X_MSG_DYN_UNLOAD || request->type == C7X_MSG_MODEL_UNLOAD) {
+        bool is_module = request->type == C7X_MSG_DYN_UNLOAD;
+        order->keys[is_module ? 0 : 1] =
+            c7x_service_key(is_module ? C7X_KEY_MODULE : C7X_KEY_MODEL, request->body.handle);
+        order->keys[2] = 0; /* it comes in its turn, but is no barrier to the whole session */
+        order->is_barrier = true;
+    }
+}
+
 /* NULL when out of memory. */
 static struct c7x_service_job *
 create_job(struct c7x_session *session, const struct c7x_request *request, struct c7x_error *error)
 {
     struct c7x_heap *heap = session->service->config.heap;
-    bool infers = request->type == C7X_MSG_INFER || request->type == C7X_MSG_INFER_LARGE;
-    size_t size = sizeof(struct c7x_service_job) +
-                  (infers ? request->body.infer.num_inputs * sizeof(struct c7x_tensor) : 0);
+    size_t size =
+        sizeof(struct c7x_service_job) +
+        (is_infer(request) ? request->body.infer.num_inputs * sizeof(struct c7x_tensor) : 0);
     struct c7x_service_job *job = c7x_heap_alloc(heap, C7X_HEAP_SERVICE, size, 0);
     if (job == NULL)
         job = take_spare(session, request->type);
@@ -298,9 +346,10 @@ create_job(struct c7x_session *session, const struct c7x_request *request, struc
     memset(job, 0, sizeof *job);
     job->base.run = c7x_service_run_job;
     job->session = session;
-    job->target = session->service->config.target;
     job->request = *request;
     job->inputs = (struct c7x_tensor *)(job + 1);
+    choose_target(job);
+    choose_order(job);
     return job;
 }
 
@@ -320,10 +369,11 @@ static enum c7x_status enqueue(struct c7x_service_job *job, struct c7x_error *er
                              "%u requests of %s wait already, the most that one session may have",
                              C7X_WIRE_SESSION_WAITING_MAX, who);
     }
-    if (c7x_target_submit(job->target, &job->base) != C7X_OK) {
+    struct c7x_core *core = session->service->config.core;
+    if (c7x_core_submit(core, job->target, &job->base) != C7X_OK) {
         (void)c7x_error_set(error, C7X_BUSY, STATION,
                             "%u requests wait at target %s, the most it takes; held by",
-                            job->target->config.queue_depth_max, job->target->config.name);
+                            C7X_TARGET_QUEUE_DEPTH_MAX, c7x_core_target_name(core, job->target));
         c7x_session_append_holders(session->service, waiting_of, error);
         return C7X_BUSY;
     }

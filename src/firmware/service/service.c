@@ -9,7 +9,7 @@
 
 #define STATION "service"
 #define PRINTF_RING_ALIGNMENT 128u /* a cache line of the DSP */
-#define SCRATCH_BYTES (C7X_PRINTF_HEADER_BYTES + C7X_SERVICE_PRINTF_BYTES)
+#define SCRATCH_BYTES ((size_t)C7X_PRINTF_HEADER_BYTES + C7X_SERVICE_PRINTF_BYTES)
 
 enum c7x_status c7x_service_create(const struct c7x_service_config *config,
                                    struct c7x_service **out_service)
@@ -22,13 +22,16 @@ enum c7x_status c7x_service_create(const struct c7x_service_config *config,
     service->config = *config;
     service->next_session = 1;
     service->start_ns = c7x_os_clock_ns();
-    service->scratch = c7x_heap_alloc(config->heap, C7X_HEAP_SERVICE, SCRATCH_BYTES, 0);
+    service->scratch =
+        c7x_heap_alloc(config->heap, C7X_HEAP_SERVICE, C7X_TARGET_COUNT * SCRATCH_BYTES, 0);
     if (service->scratch == NULL || c7x_os_mutex_init(&service->lock) != C7X_OK) {
         c7x_heap_free(config->heap, service->scratch);
         c7x_heap_free(config->heap, service);
         return C7X_NOMEM;
     }
-    c7x_printf_bind(&service->scratch_printf, service->scratch, SCRATCH_BYTES);
+    for (int i = 0; i < C7X_TARGET_COUNT; i++)
+        c7x_printf_bind(&service->scratch_printf[i], service->scratch + (size_t)i * SCRATCH_BYTES,
+                        SCRATCH_BYTES);
     *out_service = service;
     return C7X_OK;
 }
@@ -56,7 +59,7 @@ static void describe_device(const struct c7x_service *service, const struct c7x_
     response->body.session_open.generation = session->number;
     response->body.session_open.wire_version = session->version;
     response->body.session_open.cycle_hz = c7x_os_cycle_hz();
-    response->body.session_open.queue_depth = service->config.target->config.queue_depth_max;
+    response->body.session_open.queue_depth = C7X_TARGET_QUEUE_DEPTH_MAX;
     response->body.session_open.modules_max = C7X_MODULE_COUNT_MAX;
     response->body.session_open.lease_ms = service->config.lease_ms;
     response->body.session_open.models_max = C7X_TVM_MODEL_COUNT_MAX;
@@ -256,33 +259,60 @@ static void handle_frame(struct c7x_service *service, uint32_t endpoint, const u
         c7x_service_send(service, endpoint, &response);
 }
 
-void c7x_service_run(struct c7x_service *service)
+static void receive_frame(struct c7x_service *service, uint32_t endpoint, const uint8_t *frame,
+                          size_t size)
+{
+    c7x_trace(C7X_STATION_SERVICE);
+    if (size >= C7X_WIRE_HEADER_SIZE && size <= C7X_TRANSPORT_FRAME_MAX) {
+        handle_frame(service, endpoint, frame, size);
+        return;
+    }
+    service->short_frames++;
+    c7x_log(STATION, "dropped a frame of %zu bytes (%u so far)", size, service->short_frames);
+}
+
+bool c7x_service_serve(struct c7x_service *service)
 {
     struct c7x_device_link *link = service->config.link;
     uint8_t frame[C7X_TRANSPORT_FRAME_MAX];
-    for (;;) {
-        uint32_t endpoint = 0;
-        size_t size = 0;
-        switch (link->ops->receive(link, &endpoint, frame, &size)) {
-        case C7X_DEVICE_STOP:
-            c7x_session_end_all(service);
-            return;
-        case C7X_DEVICE_GONE: {
-            struct c7x_session *session = c7x_session_find(service, endpoint);
-            if (session != NULL)
-                c7x_session_end(session, C7X_SESSION_REPLACED, 0);
-            break;
-        }
-        case C7X_DEVICE_FRAME:
-            c7x_trace(C7X_STATION_SERVICE);
-            if (size < C7X_WIRE_HEADER_SIZE || size > sizeof frame) {
-                service->short_frames++;
-                c7x_log(STATION, "dropped a frame of %zu bytes (%u so far)", size,
-                        service->short_frames);
-            } else {
-                handle_frame(service, endpoint, frame, size);
-            }
-            break;
-        }
+    struct c7x_session *session;
+    uint32_t endpoint = 0;
+    size_t size = 0;
+    enum c7x_device_event event = link->ops->receive(link, &endpoint, frame, &size);
+    switch (event) {
+    case C7X_DEVICE_FRAME:
+        receive_frame(service, endpoint, frame, size);
+        break;
+    case C7X_DEVICE_GONE:
+        session = c7x_session_find(service, endpoint);
+        if (session != NULL)
+            c7x_session_end(session, C7X_SESSION_REPLACED, 0);
+        break;
+    case C7X_DEVICE_STOP:
+        c7x_session_end_all(service);
+        c7x_core_stop(service->config.core);
+        break;
+    case C7X_DEVICE_WAKE: /* it may have been meant for another */
+        c7x_core_kick(service->config.core);
+        break;
     }
+    link->ops->done(link);
+    return event != C7X_DEVICE_STOP;
+}
+
+void c7x_service_stand_in(struct c7x_service *service)
+{
+    while (c7x_core_wait_until_busy(service->config.core) && c7x_service_serve(service))
+        continue;
+}
+
+void c7x_service_idle(void *service)
+{
+    (void)c7x_service_serve(service);
+}
+
+void c7x_service_wake(void *service)
+{
+    struct c7x_device_link *link = ((struct c7x_service *)service)->config.link;
+    link->ops->wake(link);
 }

@@ -5,12 +5,12 @@
  *
  * station: transport > [service] > target ... and back: result > [reply] > transport
  *
- *   service.c  the receiving role: decode, dispatch, route
+ *   service.c  the receiving role: receive, decode, dispatch
  *   session.c  who talks to us, and what it holds
  *   route.c    from a request to a job in a queue, and CANCEL
  *   kv.c       the KV regions of decoders
  *   list.c     LIST: sessions, modules, targets, memory
- *   jobs.c     what runs on a target: load, infer, unload
+ *   jobs.c     what runs on the core: load, infer, unload
  *   reply.c    answers, and the texts of failures
  */
 #ifndef C7X_FIRMWARE_SERVICE_SERVICE_H
@@ -37,14 +37,31 @@ struct c7x_service_config {
      * frame has come for so long ends as soon as somebody else speaks. 0: it can.
      */
     uint32_t lease_ms;
-    struct c7x_target *target; /* where loads, inferences and unloads run */
+    struct c7x_core *core; /* where loads, inferences and unloads run */
 };
 
 enum c7x_status c7x_service_create(const struct c7x_service_config *config,
                                    struct c7x_service **out_service) C7X_NODISCARD;
-/* Receives and answers until the link says stop. Called by one task, the receiving role. */
-void c7x_service_run(struct c7x_service *service);
-/* After run has returned and the target has been deinitialised. NULL is legal. */
+/*
+ * The receiving role: waits for one event of the link and answers or routes it. One task has it at
+ * a time: the core's own while it is idle, so that a request needs no hand-over; while a job runs,
+ * another one stands in. False: the link says stop; the core has been told.
+ */
+bool c7x_service_serve(struct c7x_service *service);
+/* The life of the task that stands in, until the core has stopped. */
+void c7x_service_stand_in(struct c7x_service *service);
+/* For struct c7x_core_config: idle, wake, with the service as context. */
+void c7x_service_idle(void *service);
+void c7x_service_wake(void *service);
+/* After the core has run what was left, and the task that stands in has ended. NULL is legal. */
 void c7x_service_destroy(struct c7x_service *service);
+
+/* For struct c7x_core_config: how the jobs of a service are ended, and what they need to go on. */
+void c7x_service_end_running(enum c7x_job_end reason);
+void c7x_service_end_stuck_section(void);
+void c7x_service_resume_running(void);
+/* For c7x_os_catch_faults(): a fault of module code ends its call; of any other it is the core's.
+ */
+void c7x_service_catch_fault(const struct c7x_os_fault *fault);
 
 #endif

@@ -50,7 +50,7 @@ struct c7x_service_job {
     struct c7x_job base;
     struct c7x_service_job *next; /* of the session; under the service's lock, like is_running */
     struct c7x_session *session;
-    struct c7x_target *target;
+    enum c7x_target_number target;
     bool is_running;
     struct c7x_request request;
     c7x_dsp_addr pins[3];      /* 0: none; given back when the job ends */
@@ -92,8 +92,9 @@ struct c7x_service {
     struct c7x_service_config config;
     uint32_t next_session; /* used by the receiving role alone */
     int64_t start_ns;
-    uint8_t *scratch; /* of the target: what its job prints, until the job has ended */
-    struct c7x_printf scratch_printf;
+    /* What the job of each target prints, until it has ended. */
+    uint8_t *scratch;
+    struct c7x_printf scratch_printf[C7X_TARGET_COUNT];
     /* The sessions and what they say is under it. Taken before the locks of target, module table,
      * heap and transport. */
     struct c7x_os_mutex lock;
@@ -120,9 +121,9 @@ enum c7x_session_end_reason {
     C7X_SESSION_REPLACED, /* its endpoint begins anew, or has gone: nothing more is sent */
 };
 /*
- * Drops what waits, and frees the session: at once if it holds nothing, else by a job that unloads
- * what it holds first. What runs now ends by itself. `close_seq` is the request to answer when it
- * was asked for.
+ * Drops what waits, ends what runs, and frees the session: at once if it holds nothing, else by a
+ * job that comes behind all others of it and unloads what it holds first. `close_seq` is the
+ * request to answer when it was asked for.
  */
 void c7x_session_end(struct c7x_session *session, enum c7x_session_end_reason reason,
                      uint32_t close_seq);
@@ -178,12 +179,12 @@ void c7x_service_list(struct c7x_service *service, const struct c7x_request *req
 /* Pins what the request names and queues its job. On failure nothing is pinned or queued. */
 enum c7x_status c7x_service_route(struct c7x_session *session, const struct c7x_request *request,
                                   struct c7x_error *error) C7X_NODISCARD;
-/* Takes a waiting request back and answers it with C7X_CANCELLED. C7X_HANDLE: it neither waits nor
- * runs. */
+/* Takes a waiting request back and answers it with C7X_CANCELLED; one that runs ends at its next
+ * section end. C7X_HANDLE: it neither waits nor runs. */
 enum c7x_status c7x_service_cancel(struct c7x_session *session, uint32_t seq, uint32_t *out_outcome,
                                    struct c7x_error *error) C7X_NODISCARD;
-/* Takes back all that waits, without answers. */
-void c7x_service_drop_waiting(struct c7x_session *session);
+/* Takes back all that waits, without answers, and ends what runs. */
+void c7x_service_drop_jobs(struct c7x_session *session);
 
 /* ---- route.c: any task ---- */
 
@@ -194,7 +195,14 @@ void c7x_service_begin_job(struct c7x_service_job *job);
 /* Answers the job, unless its session is silent, and frees it. */
 void c7x_service_end_job(struct c7x_service_job *job, const struct c7x_response *response);
 
-/* ---- jobs.c: on a target ---- */
+/* What a job has in common with others, for its order (firmware/target). */
+enum c7x_service_key { C7X_KEY_MODULE = 1, C7X_KEY_MODEL, C7X_KEY_SESSION };
+static inline uint64_t c7x_service_key(enum c7x_service_key kind, uint32_t number)
+{
+    return (uint64_t)kind << 32 | number;
+}
+
+/* ---- jobs.c: on the core ---- */
 
 void c7x_service_run_job(struct c7x_job *base);
 

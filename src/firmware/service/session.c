@@ -146,7 +146,7 @@ void c7x_session_end(struct c7x_session *session, enum c7x_session_end_reason re
 {
     struct c7x_service *service = session->service;
     struct session_block *block = (struct session_block *)session;
-    c7x_service_drop_waiting(session);
+    c7x_service_drop_jobs(session);
     c7x_os_mutex_lock(&service->lock);
     session->is_ending = true;
     session->is_silent = reason != C7X_SESSION_CLOSED;
@@ -156,7 +156,7 @@ void c7x_session_end(struct c7x_session *session, enum c7x_session_end_reason re
     if (holds_nothing(session))
         finish(&block->end); /* it need not wait behind what others run */
     else
-        c7x_target_submit_always(service->config.target, &block->end.base);
+        c7x_core_submit_always(service->config.core, C7X_TARGET_CONTROL, &block->end.base);
 }
 
 void c7x_session_end_all(struct c7x_service *service)
@@ -293,14 +293,16 @@ enum c7x_status c7x_session_create(struct c7x_service *service, uint32_t endpoin
     if (block == NULL)
         return c7x_error_set_oom(error, STATION, c7x_heap_oom(heap, sizeof *block), "a session");
     memset(block, 0, sizeof *block);
-    block->end = (struct end_job){.base.run = run_end, .session = &block->session};
     struct c7x_session *session = &block->session;
+    block->end = (struct end_job){.base.run = run_end, .session = session};
     session->service = service;
     session->endpoint = endpoint;
     session->version = client->version;
     session->process = client->process;
     memcpy(session->name, client->name, sizeof session->name);
     session->number = service->next_session++;
+    block->end.base.order = (struct c7x_job_order){
+        .keys = {[2] = c7x_service_key(C7X_KEY_SESSION, session->number)}, .is_barrier = true};
     if (service->next_session == 0)
         service->next_session = 1;
     session->last_frame_ns = c7x_os_clock_ns();
