@@ -83,7 +83,7 @@ static void ask_core(struct c7x_supervisor_client *client, const struct c7x_setu
 static void greet(struct c7x_supervisor_client *client)
 {
     struct c7x_setup_message later = {.op = C7X_SETUP_HELLO,
-                                      .strict = c7x_supervisor.config->strict};
+                                      .strict = c7x_supervisor.config->core.strict};
     int sockets[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
         client->pending = 0;
@@ -132,7 +132,7 @@ static void handle_attach(struct c7x_supervisor_client *client,
         return;
     }
     int memory = c7x_shared_buffers_make_memory(
-        c7x_supervisor.config->strict ? c7x_strict_file_size(range.size) : range.size);
+        c7x_supervisor.config->core.strict ? c7x_strict_file_size(range.size) : range.size);
     if (memory < 0 || !c7x_shared_buffers_add(range.address, client->endpoint)) {
         c7x_carveout_free(&c7x_supervisor.carveout, range.address);
         if (memory >= 0)

@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 
 #define STATION "core"
+#define STACK_BYTES ((size_t)1 << 20) /* of each target */
 
 /* The regions of the DSP's map that the emulator has, each somewhere in our address space. */
 static const struct region {
@@ -40,7 +41,8 @@ static struct {
     struct c7x_heap *heap;
     struct c7x_heap *fast_heap;
     struct c7x_module_table *modules;
-    struct c7x_target target;
+    struct c7x_core core;
+    struct c7x_os_task stand_in; /* has the receiving role while the core is busy */
     struct c7x_service *service;
 } core;
 
@@ -132,21 +134,45 @@ static enum c7x_status build_modules(void)
     return c7x_module_table_create(&modules, &core.modules);
 }
 
-static enum c7x_status build_service(void)
+static void stand_in(void *context)
 {
-    static const struct c7x_target_config targets[] = {
-#define C7X_TARGET(name, task_name, queue_depth, stack) {name, task_name, queue_depth, stack},
-#include "targets.def"
-#undef C7X_TARGET
+    c7x_service_stand_in(context);
+}
+
+/* The service needs the core first. */
+static void idle(void *context)
+{
+    (void)context;
+    c7x_service_idle(core.service);
+}
+
+static void wake(void *context)
+{
+    (void)context;
+    c7x_service_wake(core.service);
+}
+
+static enum c7x_status build_service(const struct c7x_emulator_core_settings *settings)
+{
+    const struct c7x_core_config targets = {
+        .number = 1,
+        .stack_bytes = STACK_BYTES,
+        .watchdog_ns = settings->watchdog_ns,
+        .end_job = c7x_service_end_running,
+        .end_stuck_section = c7x_service_end_stuck_section,
+        .resume_job = c7x_service_resume_running,
+        .idle = idle,
+        .wake = wake,
     };
-    C7X_RETURN_IF_ERROR(c7x_target_init(&core.target, &targets[0]));
+    C7X_RETURN_IF_ERROR(c7x_core_init(&core.core, &targets));
     struct c7x_service_config service = {.link = core.link,
                                          .memory = &core.memory,
                                          .heap = core.heap,
                                          .fast_heap = core.fast_heap,
                                          .modules = core.modules,
-                                         .target = &core.target};
-    return c7x_service_create(&service, &core.service);
+                                         .core = &core.core};
+    C7X_RETURN_IF_ERROR(c7x_service_create(&service, &core.service));
+    return c7x_os_task_create(&core.stand_in, "c7x_stand_in", 0, stand_in, core.service);
 }
 
 static void log_what_is_left(void)
@@ -157,18 +183,23 @@ static void log_what_is_left(void)
         c7x_log(STATION, "%u heap blocks are left at the end", heap.block_count);
 }
 
-int c7x_core_run(int control, struct c7x_log_memory *log, bool strict)
+int c7x_emulator_core_run(int control, struct c7x_log_memory *log,
+                          const struct c7x_emulator_core_settings *settings)
 {
     log_memory = log;
     c7x_log_set_sink(write_log);
-    if (!build_memory(control, strict) || build_modules() != C7X_OK || build_service() != C7X_OK) {
+    if (!build_memory(control, settings->strict) || build_modules() != C7X_OK ||
+        build_service(settings) != C7X_OK) {
         fprintf(stderr, "c7x_emulator: core: cannot map or build the DSP's memory\n");
         return 1;
     }
+    if (c7x_os_catch_faults(c7x_service_catch_fault) != C7X_OK)
+        c7x_log(STATION, "faults of modules cannot be caught; they end the core");
     c7x_log(STATION, "C7x emulator serves; wire 3.1");
     c7x_emulator_device_ready(core.link);
-    c7x_service_run(core.service);
-    c7x_target_deinit(&core.target);
+    c7x_core_run(&core.core);
+    c7x_os_task_join(&core.stand_in);
+    c7x_core_deinit(&core.core);
     c7x_service_destroy(core.service);
     c7x_module_table_destroy(core.modules);
     c7x_tvm_model_unload_all();

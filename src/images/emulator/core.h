@@ -5,11 +5,17 @@
 
 #include "transport/emulator/setup.h"
 
+struct c7x_emulator_core_settings {
+    bool strict;         /* caches: transport/emulator/strict.h */
+    int64_t watchdog_ns; /* struct c7x_core_config */
+};
+
 /*
  * Runs the firmware until the supervisor hangs up or stops it, then returns the exit code of the
  * process. `control` is the socket to the supervisor, `log` the memory that the firmware's log goes
  * to.
  */
-int c7x_core_run(int control, struct c7x_log_memory *log, bool strict);
+int c7x_emulator_core_run(int control, struct c7x_log_memory *log,
+                          const struct c7x_emulator_core_settings *settings);
 
 #endif

@@ -36,7 +36,7 @@ static _Noreturn void become_core(int control, pid_t supervisor)
     }
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    _exit(c7x_core_run(control, c7x_supervisor.log, c7x_supervisor.config->strict));
+    _exit(c7x_emulator_core_run(control, c7x_supervisor.log, &c7x_supervisor.config->core));
 }
 
 /* Never with pid 0, which would be all of our process group. */

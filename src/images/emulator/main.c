@@ -20,10 +20,11 @@
 #include <unistd.h>
 
 #define DESCRIPTORS_WANTED 8192u
+#define WATCHDOG_DEFAULT "10"
 
 static const char usage[] =
-    "Usage: c7x_emulator [--strict-cache] --listen PATH [--foreground]\n"
-    "       c7x_emulator [--strict-cache] --connection FD\n"
+    "Usage: c7x_emulator [--strict-cache] [--watchdog SECONDS] --listen PATH [--foreground]\n"
+    "       c7x_emulator [--strict-cache] [--watchdog SECONDS] --connection FD\n"
     "       c7x_emulator --help | --version\n"
     "\n"
     "Emulates one C7x core for the programs of this user that connect to the socket PATH, or for "
@@ -129,7 +130,8 @@ static void settle_in_background(void)
         close(null);
 }
 
-static int run_shared(const char *path, bool foreground, bool strict)
+static int run_shared(const char *path, bool foreground,
+                      const struct c7x_emulator_core_settings *settings)
 {
     int ready[2] = {-1, -1};
     int lock = -1;
@@ -156,11 +158,11 @@ static int run_shared(const char *path, bool foreground, bool strict)
     }
     close(lock);
     struct c7x_supervisor_config config = {
-        .listener = listener, .path = path, .strict = strict, .connection = -1, .ready = ready[1]};
+        .listener = listener, .path = path, .core = *settings, .connection = -1, .ready = ready[1]};
     return c7x_supervisor_run(&config);
 }
 
-static int run_private(const char *number, bool strict)
+static int run_private(const char *number, const struct c7x_emulator_core_settings *settings)
 {
     char *end;
     long fd = strtol(number, &end, 10);
@@ -174,25 +176,58 @@ static int run_private(const char *number, bool strict)
         return pid < 0 ? 1 : 0;
     settle_in_background();
     struct c7x_supervisor_config config = {
-        .listener = -1, .connection = connection, .strict = strict, .ready = -1};
+        .listener = -1, .connection = connection, .core = *settings, .ready = -1};
     return c7x_supervisor_run(&config);
+}
+
+/* Seconds, as "10" or "0.5"; 0 turns the watchdog off. */
+static bool parse_watchdog(const char *text, int64_t *out_ns)
+{
+    char *end;
+    double seconds = strtod(text, &end);
+    if (end == text || *end != '\0' || !(seconds >= 0 && seconds <= 1e6)) {
+        fprintf(stderr,
+                "c7x_emulator: --watchdog %s is not a number of seconds from 0 to 1000000\n", text);
+        return false;
+    }
+    *out_ns = (int64_t)(seconds * 1e9);
+    return true;
+}
+
+/* Takes the leading options off; false: one is wrong. */
+static bool parse_settings(int *argc, char ***argv, struct c7x_emulator_core_settings *out_settings)
+{
+    const char *watchdog = getenv("C7X_WATCHDOG");
+    for (; *argc > 1; (*argc)--, (*argv)++) {
+        if (strcmp((*argv)[1], "--strict-cache") == 0) {
+            out_settings->strict = true;
+        } else if (strcmp((*argv)[1], "--watchdog") == 0 && *argc > 2) {
+            watchdog = (*argv)[2];
+            (*argc)--;
+            (*argv)++;
+        } else {
+            break;
+        }
+    }
+    return parse_watchdog(watchdog != NULL && *watchdog != '\0' ? watchdog : WATCHDOG_DEFAULT,
+                          &out_settings->watchdog_ns);
 }
 
 int main(int argc, char **argv)
 {
-    bool strict = argc > 1 && strcmp(argv[1], "--strict-cache") == 0;
+    struct c7x_emulator_core_settings settings = {0};
     if (argc == 2 && strcmp(argv[1], "--help") == 0)
         return fputs(usage, stdout) < 0;
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
         return printf("c7x_emulator %s\n", C7X_PROJECT_VERSION) < 0;
-    argc -= strict;
-    argv += strict;
+    if (!parse_settings(&argc, &argv, &settings))
+        return 2;
     if (argc == 3 && strcmp(argv[1], "--listen") == 0)
-        return run_shared(argv[2], false, strict);
+        return run_shared(argv[2], false, &settings);
     if (argc == 4 && strcmp(argv[1], "--listen") == 0 && strcmp(argv[3], "--foreground") == 0)
-        return run_shared(argv[2], true, strict);
+        return run_shared(argv[2], true, &settings);
     if (argc == 3 && strcmp(argv[1], "--connection") == 0)
-        return run_private(argv[2], strict);
+        return run_private(argv[2], &settings);
     fputs(usage, stderr);
     return 2;
 }

@@ -7,13 +7,13 @@
 #ifndef C7X_IMAGES_EMULATOR_SUPERVISOR_H
 #define C7X_IMAGES_EMULATOR_SUPERVISOR_H
 
-#include <stdbool.h>
+#include "core.h"
 
 struct c7x_supervisor_config {
     int listener;     /* serves all who connect here; -1: private */
     const char *path; /* of the listener's socket, removed at the end */
     int connection;   /* the one client of a private emulator, whose end is ours; -1: shared */
-    bool strict;      /* caches: transport/emulator/strict.h */
+    struct c7x_emulator_core_settings core;
     int ready; /* gets a zero byte when the core serves, or why it does not; -1: nobody waits */
 };
 
