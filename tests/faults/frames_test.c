@@ -291,7 +291,7 @@ static void flags_of_3_1_are_invalid_without_a_session(void **state)
     assert_int_equal(c7x_test_ask(link, &load, &reply), C7X_INVALID);
     load.body.load.flags = 0; /* staged where 3.0 stages */
     assert_int_equal(c7x_test_ask(link, &load, &reply), C7X_LOAD);
-    infer.body.infer.flags = 1u << C7X_WIRE_INFER_PRIORITY_SHIFT;
+    infer.body.infer.flags = 1u << C7X_WIRE_PRIORITY_SHIFT;
     assert_int_equal(c7x_test_ask(link, &infer, &reply), C7X_INVALID);
 }
 
@@ -318,12 +318,17 @@ static void unassigned_flags_are_invalid(void **state)
         load.body.load.flags = 1u << bit;
         int32_t status = c7x_test_ask(link, &infer, &reply);
         assert_int_equal(status, bit <= 16 || (bit >= 20 && bit <= 23) ? C7X_HANDLE : C7X_INVALID);
+        assert_int_equal(c7x_test_ask(link, &load, &reply),
+                         bit < 2 || (bit >= 20 && bit <= 23) ? C7X_ADDR : C7X_INVALID);
+        load.type = C7X_MSG_MODEL_LOAD; /* has no calls, and so no priority */
         assert_int_equal(c7x_test_ask(link, &load, &reply), bit < 2 ? C7X_ADDR : C7X_INVALID);
     }
     struct c7x_request infer = {.type = C7X_MSG_INFER};
+    struct c7x_request load = {.type = C7X_MSG_DYN_LOAD, .body.load.size = 1};
     struct c7x_test_reply reply;
-    infer.body.infer.flags = 9u << C7X_WIRE_INFER_PRIORITY_SHIFT;
+    infer.body.infer.flags = load.body.load.flags = 9u << C7X_WIRE_PRIORITY_SHIFT;
     assert_int_equal(c7x_test_ask(link, &infer, &reply), C7X_INVALID);
+    assert_int_equal(c7x_test_ask(link, &load, &reply), C7X_INVALID);
 }
 
 static void other_major_versions_get_no_session(void **state)

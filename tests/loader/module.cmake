@@ -24,7 +24,7 @@ function(c7x_test_module name)
       add_custom_command(OUTPUT ${object}
         COMMAND ${CMAKE_COMMAND} -E make_directory ${C7X_TEST_MODULES_DIR}
         COMMAND ${CMAKE_C_COMPILER} ${C7X_MODULE_COMPILE} -c ${fixtures}/${part}.c -o ${object}
-        DEPENDS ${fixtures}/${part}.c ${fixtures}/fixture.h ${fixtures}/ones.h ${PROJECT_SOURCE_DIR}/include/c7x_kernels.h
+        DEPENDS ${fixtures}/${part}.c ${fixtures}/fixture.h ${fixtures}/ones.h ${fixtures}/ticks.h ${PROJECT_SOURCE_DIR}/include/c7x_kernels.h
                 ${PROJECT_SOURCE_DIR}/include/c7x_module.h VERBATIM)
       list(APPEND objects ${object})
     endif()

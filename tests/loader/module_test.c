@@ -7,6 +7,7 @@
 #include "firmware/printf/printf.h"
 #include "firmware/tvm/model.h"
 #include "firmware/tvm/tvm.h"
+#include "os/os.h"
 
 #include "c7x_module.h"
 
@@ -38,7 +39,6 @@ static struct c7x_error error;
 static struct c7x_module_io io;
 static struct c7x_infer_result result;
 static unsigned released_count;
-static int section_balance;
 static char events[16]; /* of the module `hooks` */
 
 static void release(void *context, c7x_dsp_addr address)
@@ -48,16 +48,6 @@ static void release(void *context, c7x_dsp_addr address)
     released_count++;
     if (events[0] != '\0')
         strcat(events, "s"); /* the staged bytes are given back */
-}
-
-static void section_begin(void)
-{
-    section_balance++;
-}
-
-static void section_end(void)
-{
-    section_balance--;
 }
 
 static uint32_t block_count(void)
@@ -72,8 +62,6 @@ static void create_heap(size_t size)
     struct c7x_tvm_config config = {
         .l2 = l2,
         .l2_size = sizeof(l2),
-        .section_begin = section_begin,
-        .section_end = section_end,
     };
     heap = c7x_heap_create(region, size, "test");
     fast_heap = c7x_heap_create(fast_region, sizeof(fast_region), "fast");
@@ -96,7 +84,6 @@ static int set_up(void **state)
     result_window = aligned_alloc(128, RESULT_BYTES);
     create_heap(HEAP_BYTES);
     released_count = 0;
-    section_balance = 0;
     memset(events, 0, sizeof(events));
     c7x_error_clear(&error);
     return create_table() == C7X_OK ? 0 : -1;
@@ -109,7 +96,7 @@ static int tear_down(void **state)
     c7x_module_table_destroy(table);
     c7x_tvm_model_unload_all();
     assert_int_equal(block_count(), 0);
-    assert_int_equal(section_balance, 0);
+    assert_int_equal(c7x_os_interrupts_depth(), 0);
     c7x_heap_destroy(heap);
     c7x_heap_destroy(fast_heap);
     free(region);
@@ -604,7 +591,7 @@ static void abort_ends_the_call_alone(void **state)
     (void)state;
     run_without_inputs(handle, C7X_CALL);
     assert_string_equal(error.text, "the module called abort");
-    assert_int_equal(section_balance, 0);
+    assert_int_equal(c7x_os_interrupts_depth(), 0);
     run_without_inputs(handle, C7X_CALL);
 }
 
@@ -633,33 +620,39 @@ static void workspace_ends_with_the_call_that_took_it(void **state)
     assert_int_equal(last.free, first.free);
 }
 
-static jmp_buf out_of_the_call;
+static enum c7x_tvm_end how;
 
-static void escape(enum c7x_station station)
+static void end_it(enum c7x_station station)
 {
-    if (station == C7X_STATION_KERNEL)
-        (void)TVM_lockInterrupts();
-    if (station == C7X_STATION_KERNEL)
-        longjmp(out_of_the_call, 1);
+    static const struct c7x_os_fault fault = {"division by zero", NULL, NULL};
+    if (station != C7X_STATION_KERNEL)
+        return;
+    (void)TVM_lockInterrupts();
+    c7x_tvm_end_call(how, how == C7X_TVM_FAULTED ? &fault : NULL);
 }
 
-/* What ends a job that hit a fault or its deadline: control never comes back to the runner. */
-static void an_abandoned_module_is_quarantined(void **state)
+/* Wherever it is, but for a cancelled one, which must have come to the end of a section. */
+static void a_call_that_is_ended_leaves_its_module_quarantined(void **state)
 {
-    static uint32_t handle;
+    static const enum c7x_tvm_end ends[] = {C7X_TVM_STUCK, C7X_TVM_FAULTED};
     (void)state;
-    handle = load("add_one");
     make_request();
-    c7x_trace_set_sink(escape);
-    if (setjmp(out_of_the_call) == 0)
-        (void)run(handle);
-    c7x_trace_set_sink(NULL);
-    c7x_tvm_abandon_call();
-    assert_int_equal(section_balance, 0);
-    assert_int_equal(run(handle), C7X_FAULTED);
-    unload(handle);
-    handle = load("add_one");
+    for (int i = 0; i < 2; i++) {
+        uint32_t handle = load("add_one");
+        how = ends[i];
+        c7x_trace_set_sink(end_it);
+        assert_int_equal(run(handle), C7X_FAULT);
+        c7x_trace_set_sink(NULL);
+        assert_int_equal(c7x_os_interrupts_depth(), 0);
+        assert_non_null(strstr(error.text, i == 0 ? "watchdog" : "division by zero"));
+        assert_int_equal(run(handle), C7X_FAULTED);
+        unload(handle);
+    }
+    uint32_t handle = load("add_one");
+    how = C7X_TVM_CANCELLED;
+    c7x_trace_set_sink(end_it);
     assert_int_equal(run(handle), C7X_OK);
+    c7x_trace_set_sink(NULL);
     assert_one_added();
 }
 
@@ -813,7 +806,7 @@ int main(void)
         TEST(abort_ends_the_call_alone),
         TEST(running_out_of_memory_has_numbers),
         TEST(workspace_ends_with_the_call_that_took_it),
-        TEST(an_abandoned_module_is_quarantined),
+        TEST(a_call_that_is_ended_leaves_its_module_quarantined),
         TEST(print_goes_to_the_client),
         TEST(spin_runs_as_long_as_asked),
         TEST(a_model_gives_the_constants),

@@ -66,21 +66,26 @@ static void sessions_with_what_they_hold(void **state)
     C7X_TEST_WAIT_UNTIL(session_count() == 1, 30000);
 }
 
-static void the_target_and_what_it_runs(void **state)
+static void the_targets_and_what_they_run(void **state)
 {
     (void)state;
-    struct c7x_list_target target;
+    struct c7x_list_target targets[9];
+    const struct c7x_list_target *target = &targets[3]; /* of a module that says nothing */
     struct c7x_response response;
     c7x_steps_start_spin(&client, 300, 7);
     c7x_steps_send_spin(&client, 0, 8);
     assert_int_equal(
-        c7x_steps_list_all(client.link, C7X_WIRE_LIST_TARGETS, sizeof target, &target, 1), 1);
-    assert_string_equal((const char *)target.name, "DSP_C7-1");
-    assert_int_equal(wire_u32_get(target.queue_depth_max), 96);
-    assert_int_equal(wire_u32_get(target.queue_depth), 1);
-    assert_int_equal(wire_u32_get(target.running_session), client.session);
-    assert_int_equal(wire_u32_get(target.running_seq), 7);
-    assert_int_equal(wire_u64_get(target.jobs_done), 1); /* the load */
+        c7x_steps_list_all(client.link, C7X_WIRE_LIST_TARGETS, sizeof *target, targets, 9), 9);
+    assert_string_equal((const char *)targets[0].name, "DSP_C7-1");
+    assert_string_equal((const char *)target->name, "DSP_C7-1_PRI_4");
+    assert_string_equal((const char *)targets[8].name, "DSP_C7-1_CONTROL");
+    assert_int_equal(wire_u32_get(target->queue_depth_max), 96);
+    assert_int_equal(wire_u32_get(target->queue_depth), 1);
+    assert_int_equal(wire_u32_get(target->running_session), client.session);
+    assert_int_equal(wire_u32_get(target->running_seq), 7);
+    assert_int_equal(wire_u32_get(target->is_preempted), 0);
+    assert_int_equal(wire_u64_get(target->jobs_done), 0);
+    assert_int_equal(wire_u64_get(targets[8].jobs_done), 1); /* the load */
     assert_int_equal(c7x_steps_take(client.link, C7X_MSG_INFER, 7, &response), C7X_OK);
     assert_int_equal(c7x_steps_take(client.link, C7X_MSG_INFER, 8, &response), C7X_OK);
 }
@@ -102,8 +107,9 @@ static void modules_and_models_page_by_page(void **state)
     for (int i = 0; i < 19; i++)
         (void)c7x_test_load(client.link, "add_one", i == 0 ? C7X_WIRE_LOAD_KEEP : 0, &staged);
     struct c7x_buffer blob = c7x_test_attach(client.link, 4096); /* zero constants */
-    struct c7x_request load = {.type = C7X_MSG_MODEL_LOAD,
-                               .body.load = {8, C7X_WIRE_LOAD_ADDRESS, blob.dsp_address}};
+    struct c7x_request load = {
+        .type = C7X_MSG_MODEL_LOAD,
+        .body.load = {.size = 8, .flags = C7X_WIRE_LOAD_ADDRESS, .address = blob.dsp_address}};
     struct c7x_response response;
     assert_int_equal(c7x_test_ask_decoded(client.link, &load, &response), C7X_OK);
     assert_int_equal(list_modules(modules, 24), 21);
@@ -114,12 +120,14 @@ static void modules_and_models_page_by_page(void **state)
     assert_int_equal(wire_u64_get(modules[1].staged_bytes), 0); /* a kept one is copied */
     assert_true(wire_u64_get(modules[2].staged_bytes) > 0);
     for (int i = 0; i < 20; i++) {
-        assert_int_equal(wire_u32_get(modules[i].state), C7X_WIRE_MODULE_LOADED);
+        assert_int_equal(modules[i].state, C7X_WIRE_MODULE_LOADED);
+        assert_int_equal(modules[i].priority, 4);
         assert_true(wire_u64_get(modules[i].heap_bytes) > 0);
     }
     for (int i = 0; i < 21; i++)
         heap_bytes += wire_u64_get(modules[i].heap_bytes);
-    assert_int_equal(wire_u32_get(modules[20].state), C7X_WIRE_MODULE_MODEL);
+    assert_int_equal(modules[20].state, C7X_WIRE_MODULE_MODEL);
+    assert_int_equal(modules[20].priority, 0);
     assert_int_equal(wire_u32_get(modules[20].handle), response.body.model_load.model_id);
     assert_int_equal(wire_u64_get(modules[20].staged_bytes), 8);
     c7x_test_loopback_heap(device, &heap);
@@ -218,7 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(sessions_with_what_they_hold),
-        TEST(the_target_and_what_it_runs),
+        TEST(the_targets_and_what_they_run),
         TEST(modules_and_models_page_by_page),
         TEST(pools_and_blocks_add_up),
         TEST(blocks_of_the_carveout_name_their_session),

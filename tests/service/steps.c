@@ -58,12 +58,19 @@ void c7x_steps_send_spin(struct c7x_steps_client *client, int32_t ms, uint32_t s
     c7x_steps_send(client->link, &request, seq);
 }
 
+#define TARGETS 9
+
 static bool runs(struct c7x_host_link *link, uint32_t session, uint32_t seq)
 {
-    struct c7x_list_target target;
-    assert_int_equal(c7x_steps_list_all(link, C7X_WIRE_LIST_TARGETS, sizeof target, &target, 1), 1);
-    return wire_u32_get(target.running_session) == session &&
-           wire_u32_get(target.running_seq) == seq;
+    struct c7x_list_target targets[TARGETS];
+    bool found = false;
+    assert_int_equal(
+        c7x_steps_list_all(link, C7X_WIRE_LIST_TARGETS, sizeof targets[0], targets, TARGETS),
+        TARGETS);
+    for (int i = 0; i < TARGETS; i++)
+        found = found || (wire_u32_get(targets[i].running_session) == session &&
+                          wire_u32_get(targets[i].running_seq) == seq);
+    return found;
 }
 
 void c7x_steps_start_spin(struct c7x_steps_client *client, int32_t ms, uint32_t seq)

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,6 +84,37 @@ int c7x_test_descriptor_count(pid_t pid)
     return pid == getpid() ? count - 1 : count; /* the one we look through is no part of it */
 }
 
+/* Whether every thread of the process is in state T. */
+static bool has_stopped(pid_t pid)
+{
+    char path[64];
+    bool stopped = true;
+    (void)snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *tasks = opendir(path);
+    assert_non_null(tasks);
+    for (const struct dirent *task; (task = readdir(tasks)) != NULL;) {
+        char stat_path[sizeof path + sizeof task->d_name + 8];
+        char state = 'T';
+        if (task->d_name[0] == '.')
+            continue;
+        (void)snprintf(stat_path, sizeof stat_path, "%s/%s/stat", path, task->d_name);
+        FILE *stat = fopen(stat_path, "r");
+        if (stat == NULL)
+            continue;
+        if (fscanf(stat, "%*d (%*[^)]) %c", &state) != 1 || state != 'T')
+            stopped = false;
+        fclose(stat);
+    }
+    closedir(tasks);
+    return stopped;
+}
+
+void c7x_test_stop_process(pid_t pid)
+{
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    C7X_TEST_WAIT_UNTIL(has_stopped(pid), 10000);
+}
+
 int c7x_test_watch(pid_t pid)
 {
     return (int)syscall(SYS_pidfd_open, pid, 0);
@@ -107,4 +139,18 @@ void c7x_test_pause(void)
 {
     const struct timespec moment = {.tv_nsec = 1000000};
     nanosleep(&moment, NULL);
+}
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define __SANITIZE_THREAD__ 1
+#endif
+#endif
+
+void c7x_test_needs_signals(void)
+{
+#ifdef __SANITIZE_THREAD__
+    print_message("skipped: ThreadSanitizer hands signals on late\n");
+    skip();
+#endif
 }

@@ -29,11 +29,18 @@ int c7x_test_rounds(int full);
 /* Open descriptors of a process (0: this one). */
 int c7x_test_descriptor_count(pid_t pid);
 
+/* Stops the process, and waits until all its threads have stopped. */
+void c7x_test_stop_process(pid_t pid);
+
 /* A descriptor that becomes readable when the process ends, or -1 if there is no such process. */
 int c7x_test_watch(pid_t pid);
 /* Waits for the end of a watched process and closes `watch`; -1 has ended already. False: not
  * within the time. */
 bool c7x_test_wait_for_end(int watch, int timeout_ms);
+
+/* Skips the running test, saying why, where ThreadSanitizer hands signals on late, and counts every
+ * jump out of a handler as still in it. */
+void c7x_test_needs_signals(void);
 
 int64_t c7x_test_now_ms(void);
 /* Gives the processor away for a millisecond: only for C7X_TEST_WAIT_UNTIL. */

@@ -27,9 +27,11 @@ struct c7x_test_loopback {
     struct c7x_heap *heap;
     struct c7x_heap *fast_heap;
     struct c7x_module_table *modules;
-    struct c7x_target target;
+    struct c7x_core core;
+    struct c7x_os_task core_task;
+    struct c7x_os_task stand_in;
     struct c7x_service *service;
-    struct c7x_os_task receiver;
+
     bool halted;
 };
 
@@ -110,15 +112,39 @@ static void build_modules(struct c7x_test_loopback *device)
     assert_int_equal(c7x_module_table_create(&modules, &device->modules), C7X_OK);
 }
 
-static void receive(void *context)
+static void stand_in(void *context)
 {
     struct c7x_test_loopback *device = context;
-    c7x_service_run(device->service);
+    c7x_service_stand_in(device->service);
+}
+
+static void idle(void *context)
+{
+    struct c7x_test_loopback *device = context;
+    c7x_service_idle(device->service);
+}
+
+static void wake(void *context)
+{
+    struct c7x_test_loopback *device = context;
+    c7x_service_wake(device->service);
+}
+
+static void run_core(void *context)
+{
+    c7x_core_run(context);
 }
 
 static void build_service(struct c7x_test_loopback *device, uint32_t lease_ms)
 {
-    const struct c7x_target_config target = {"DSP_C7-1", "TIVX_C71_P1", 96, 1024 * 1024};
+    const struct c7x_core_config core = {.number = 1,
+                                         .stack_bytes = 1024 * 1024,
+                                         .end_job = c7x_service_end_running,
+                                         .end_stuck_section = c7x_service_end_stuck_section,
+                                         .resume_job = c7x_service_resume_running,
+                                         .idle = idle,
+                                         .wake = wake,
+                                         .idle_context = device};
     const struct c7x_service_config service = {
         .link = c7x_loopback_device(device->loopback),
         .memory = &device->memory,
@@ -126,11 +152,14 @@ static void build_service(struct c7x_test_loopback *device, uint32_t lease_ms)
         .fast_heap = device->fast_heap,
         .modules = device->modules,
         .lease_ms = lease_ms,
-        .target = &device->target,
+        .core = &device->core,
     };
-    assert_int_equal(c7x_target_init(&device->target, &target), C7X_OK);
+    assert_int_equal(c7x_core_init(&device->core, &core), C7X_OK);
     assert_int_equal(c7x_service_create(&service, &device->service), C7X_OK);
-    assert_int_equal(c7x_os_task_create(&device->receiver, "receiver", 0, receive, device), C7X_OK);
+    assert_int_equal(c7x_os_task_create(&device->core_task, "core", 0, run_core, &device->core),
+                     C7X_OK);
+    assert_int_equal(c7x_os_task_create(&device->stand_in, "stand-in", 0, stand_in, device),
+                     C7X_OK);
 }
 
 struct c7x_test_loopback *c7x_test_loopback_start(void)
@@ -154,8 +183,9 @@ void c7x_test_loopback_halt(struct c7x_test_loopback *device)
         return;
     device->halted = true;
     c7x_loopback_stop(device->loopback);
-    c7x_os_task_join(&device->receiver);
-    c7x_target_deinit(&device->target);
+    c7x_os_task_join(&device->core_task);
+    c7x_os_task_join(&device->stand_in);
+    c7x_core_deinit(&device->core);
 }
 
 void c7x_test_loopback_stop(struct c7x_test_loopback *device)

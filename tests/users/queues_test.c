@@ -110,7 +110,7 @@ static void u02_a_deadline_while_a_buffer_is_made_ends_nothing_else(void **state
     uint64_t free_bytes = users_free_bytes(client, "carve-out");
     c7x_test_emulator_status(&emulator, &status);
     assert_true(status.pid > 1);
-    assert_int_equal(kill((pid_t)status.pid, SIGSTOP), 0);
+    c7x_test_stop_process((pid_t)status.pid);
     c7x_client_set_deadline(client, 20);
     int64_t start_ms = c7x_test_now_ms();
     enum c7x_status created = c7x_shared_create(client, 1 << 20, "late", &late);
@@ -139,7 +139,7 @@ static void u02_close_comes_back_from_a_device_that_hangs(void **state)
     assert_true(status.core_pid > 1);
     c7x_client_set_deadline(hanging, 50);
     int64_t start_ms = c7x_test_now_ms();
-    assert_int_equal(kill((pid_t)status.core_pid, SIGSTOP), 0);
+    c7x_test_stop_process((pid_t)status.core_pid);
     enum c7x_status pinged = c7x_client_ping(hanging, NULL, NULL);
     c7x_shared_free(shared);
     c7x_client_close(hanging);
@@ -279,15 +279,15 @@ static void u34_a_buffer_is_not_ours_before_the_dsp_lets_go_of_it(void **state)
     struct c7x_infer_options options;
     struct c7x_inference *inference;
     struct c7x_shared *window;
-    uint32_t spin = users_load(client, "spin");
+    uint32_t holds = users_load(client, "holds"); /* one critical section */
     (void)state;
     assert_int_equal(c7x_shared_create(client, 4096, "frame", &window), C7X_OK);
     assert_int_equal(c7x_shared_begin(window, C7X_CPU_WRITE), C7X_OK);
-    *(int32_t *)c7x_shared_pointer(window) = 200;
+    *(int32_t *)c7x_shared_pointer(window) = 200; /* ms */
     assert_int_equal(c7x_shared_end(window), C7X_OK);
     struct c7x_client_tensor input = {c7x_shared_pointer(window), 4, 1, C7X_DTYPE_INT, 32, 0, {1}};
     c7x_infer_options_init(client, &options);
-    options.handle = spin;
+    options.handle = holds;
     options.input = window;
     options.deadline_ms = 20;
     assert_int_equal(c7x_client_infer_async(client, &options, &input, 1, &inference), C7X_OK);
@@ -299,6 +299,34 @@ static void u34_a_buffer_is_not_ours_before_the_dsp_lets_go_of_it(void **state)
     assert_int_equal(c7x_shared_end(window), C7X_OK);
     c7x_inference_free(inference);
     c7x_shared_free(window);
+}
+
+static bool something_runs(void)
+{
+    struct c7x_target_info *targets;
+    bool runs = false;
+    size_t count;
+    assert_int_equal(c7x_client_list_targets(client, &targets, &count), C7X_OK);
+    for (size_t i = 0; i < count; i++)
+        runs = runs || targets[i].running_session != 0;
+    c7x_list_free(targets);
+    return runs;
+}
+
+/* The rest of its time is not spent on what nobody wants any more. */
+static void u34_what_runs_stops_at_the_end_of_its_section(void **state)
+{
+    uint32_t spin = users_load(client, "spin"); /* a section each millisecond */
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        struct c7x_inference *endless = users_send_spin(client, spin, -1);
+        C7X_TEST_WAIT_UNTIL(something_runs(), USERS_SOON_MS);
+        assert_int_equal(c7x_inference_cancel(endless), C7X_BUSY); /* it runs */
+        assert_int_equal(c7x_inference_wait(endless, USERS_SOON_MS), C7X_OK);
+        assert_int_equal(users_result(endless), C7X_CANCELLED);
+        c7x_inference_free(endless);
+        assert_int_equal(users_spin(client, spin, 1), C7X_OK); /* the module is as good as before */
+    }
 }
 
 /* ---- U40 ---- */
@@ -340,6 +368,7 @@ int main(int argc, char **argv)
         TEST(u31_one_process_does_not_eat_the_pool),
         TEST(u34_what_waits_is_taken_back_with_its_deadline),
         TEST(u34_a_buffer_is_not_ours_before_the_dsp_lets_go_of_it),
+        TEST(u34_what_runs_stops_at_the_end_of_its_section),
         TEST(u40_a_timeout_is_a_timeout_and_a_session_is_freed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
