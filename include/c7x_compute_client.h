@@ -72,13 +72,19 @@ struct c7x_client_options {
      */
     const char *device;
     int64_t deadline_ms; /* of each call: 0 try, -1 for ever; default 60000 */
-    int priority;        /* 1 (highest) .. 8, or 0: the module's own */
+    int priority;        /* 1 (highest) .. 8: of requests that name none, see below; or 0 */
     const char
         *name; /* shown to others; at most C7X_CLIENT_NAME_MAX bytes; NULL: the program's name */
     int start; /* start a shared emulator that is not running */
     c7x_client_print_fn print; /* NULL: stderr */
     void *print_context;
 };
+
+/*
+ * Which priority an inference has: the one that its flags name, else the one with which this client
+ * loaded the module, else that of the client's options, else the module's own. The module's own is
+ * the one that the flags of the load name, else that of the client's options, else 4.
+ */
 
 /* Fills in the defaults. */
 void c7x_client_options_init(struct c7x_client_options *options);
@@ -114,10 +120,15 @@ int c7x_client_get_last_oom(const struct c7x_client *client, uint32_t *out_reque
 /* Load flags. */
 #define C7X_LOAD_KEEP                                                                              \
     0x2u /* belongs to the device: stays when the client closes, until it is unloaded */
+#define C7X_LOAD_PRIORITY_SHIFT                                                                    \
+    20 /* bits 23..20, of modules alone: the priority of inferences that name none, 1 (highest) .. \
+          8, 0: see above */
 
 /*
- * Loads lib0.out. C7X_FILE cannot be read; C7X_LOAD, C7X_SYMBOL, C7X_WEIGHTS unfit; C7X_NOMEM. The
- * last module that was loaded determines the default sizes of the input and output buffers.
+ * Loads lib0.out. C7X_FILE cannot be read; C7X_LOAD, C7X_SYMBOL, C7X_WEIGHTS unfit; C7X_NOMEM;
+ * C7X_INVALID flags that there are not; C7X_UNSUPPORTED flags that firmware of wire version 3.0 has
+ * not. The last module that was loaded determines the default sizes of the input and output
+ * buffers.
  */
 enum c7x_status c7x_client_dyn_load(struct c7x_client *client, const char *path,
                                     uint32_t *out_handle) C7X_NODISCARD;

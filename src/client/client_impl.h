@@ -27,11 +27,13 @@
 #define C7X_CLIENT_STATION "client"
 #define C7X_CLIENT_TENSOR_ALIGNMENT 128u /* the DSP's cache line: no two tensors share one */
 
-/* Bytes staged for a module or weights, kept while the device may use them in place. */
+/* What this client has loaded, with the bytes staged for it while the device may use them in place.
+ */
 struct c7x_staged {
     struct c7x_staged *next;
     uint32_t handle;
-    bool is_model; /* the handle is a model_id */
+    bool is_model;     /* the handle is a model_id */
+    bool has_priority; /* which the load named */
     struct c7x_buffer buffer;
 };
 
@@ -201,6 +203,8 @@ void c7x_client_pass_printed(struct c7x_client *client, uint32_t size);
 
 /* ---- load.c ---- */
 
+/* Whether this client loaded the module with a priority. */
+bool c7x_client_named_priority(struct c7x_client *client, uint32_t handle);
 void c7x_client_free_staged(struct c7x_client *client);
 
 /* ---- buffers.c ---- */
@@ -264,8 +268,9 @@ bool c7x_client_grow_for(struct c7x_client *client, struct c7x_io *io,
                          const struct c7x_response *response, struct c7x_request *request,
                          int64_t deadline_ns);
 
-/* The flags, with the client's own priority where they name none. */
-uint32_t c7x_client_with_priority(const struct c7x_client *client, uint32_t flags);
+/* The flags of an inference, with the client's own priority if neither they nor the load of the
+ * module named one. */
+uint32_t c7x_client_with_priority(struct c7x_client *client, uint32_t handle, uint32_t flags);
 
 /* ---- inference.c ---- */
 

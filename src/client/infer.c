@@ -277,9 +277,10 @@ enum c7x_status c7x_client_prepare(struct c7x_client *client, struct c7x_io *io,
     return place_inputs(&placing, request);
 }
 
-uint32_t c7x_client_with_priority(const struct c7x_client *client, uint32_t flags)
+uint32_t c7x_client_with_priority(struct c7x_client *client, uint32_t handle, uint32_t flags)
 {
-    if ((flags & C7X_WIRE_PRIORITY_MASK) == 0)
+    if ((flags & C7X_WIRE_PRIORITY_MASK) == 0 && client->options.priority != 0 &&
+        !c7x_client_named_priority(client, handle))
         flags |= (uint32_t)client->options.priority << C7X_WIRE_PRIORITY_SHIFT;
     return flags;
 }
@@ -348,7 +349,7 @@ enum c7x_status c7x_client_infer_flags(struct c7x_client *client, uint32_t handl
     c7x_trace(C7X_STATION_CLIENT);
     request.body.infer.module_handle = handle;
     request.body.infer.model_id = model_id;
-    request.body.infer.flags = c7x_client_with_priority(client, flags);
+    request.body.infer.flags = c7x_client_with_priority(client, handle, flags);
     C7X_RETURN_IF_ERROR(c7x_client_take_io(client, deadline_ns));
     enum c7x_status status = infer(client, &request, inputs, input_count, outputs,
                                    inout_output_count, out_cycles, deadline_ns);

@@ -334,7 +334,8 @@ static struct c7x_inference *new_inference(struct c7x_client *client,
     inference->context = options->context;
     inference->request.body.infer.module_handle = options->handle;
     inference->request.body.infer.model_id = options->model_id;
-    inference->request.body.infer.flags = c7x_client_with_priority(client, options->flags);
+    inference->request.body.infer.flags =
+        c7x_client_with_priority(client, options->handle, options->flags);
     return inference;
 }
 

@@ -71,18 +71,28 @@ static enum c7x_status stage(struct c7x_client *client, const char *path, int fd
     return status;
 }
 
-/* Keeps the staged bytes for as long as the handle lives; without memory for that they stay until
- * close. */
-static void keep_staged(struct c7x_client *client, const struct c7x_buffer *buffer, uint32_t handle,
-                        bool is_model)
+/* Keeps what is to be known of a handle for as long as it lives; without memory for that the staged
+ * bytes stay until close. */
+static void keep_staged(struct c7x_client *client, const struct c7x_staged *what)
 {
     struct c7x_staged *staged = malloc(sizeof *staged);
     if (staged == NULL)
         return;
     pthread_mutex_lock(&client->lock);
-    *staged = (struct c7x_staged){client->staged, handle, is_model, *buffer};
+    *staged = *what;
+    staged->next = client->staged;
     client->staged = staged;
     pthread_mutex_unlock(&client->lock);
+}
+
+bool c7x_client_named_priority(struct c7x_client *client, uint32_t handle)
+{
+    bool found = false;
+    pthread_mutex_lock(&client->lock);
+    for (const struct c7x_staged *staged = client->staged; staged != NULL; staged = staged->next)
+        found = found || (staged->handle == handle && staged->has_priority);
+    pthread_mutex_unlock(&client->lock);
+    return found;
 }
 
 /* Takes the entry off the list, or NULL. */
@@ -123,6 +133,24 @@ static void fill_in_load(const struct c7x_client *client, const struct c7x_buffe
     request->body.load.address = buffer->dsp_address;
 }
 
+static enum c7x_status check_flags(const struct c7x_client *client, uint32_t type, uint32_t flags)
+{
+    struct c7x_error *error = c7x_client_thread_error();
+    uint32_t known = C7X_LOAD_KEEP | (type == C7X_MSG_DYN_LOAD ? C7X_WIRE_PRIORITY_MASK : 0);
+    uint32_t priority = (flags & C7X_WIRE_PRIORITY_MASK) >> C7X_WIRE_PRIORITY_SHIFT;
+    if ((flags & ~known) != 0)
+        return c7x_error_set(error, C7X_INVALID, C7X_CLIENT_STATION, "unknown load flags 0x%x",
+                             flags & ~known);
+    if (priority > C7X_WIRE_PRIORITY_MAX)
+        return c7x_error_set(error, C7X_INVALID, C7X_CLIENT_STATION,
+                             "priority %u; allowed are 1 to %u", priority, C7X_WIRE_PRIORITY_MAX);
+    if (flags != 0 && !client->has_session)
+        return c7x_error_set(error, C7X_UNSUPPORTED, C7X_CLIENT_STATION,
+                             "firmware of wire version 3.0 %s",
+                             priority != 0 ? "has no priorities" : "cannot keep modules");
+    return C7X_OK;
+}
+
 /* DYN_LOAD and MODEL_LOAD. *out_handle and *out_response are set on success. */
 static enum c7x_status load_file(struct c7x_client *client, uint32_t type, const char *path,
                                  uint32_t flags, uint32_t *out_handle,
@@ -132,12 +160,11 @@ static enum c7x_status load_file(struct c7x_client *client, uint32_t type, const
     struct c7x_buffer buffer = {0};
     size_t size = 0;
     int64_t deadline_ns = c7x_client_deadline_ns(client);
-    if ((flags & ~C7X_LOAD_KEEP) != 0)
-        return c7x_error_set(c7x_client_thread_error(), C7X_INVALID, C7X_CLIENT_STATION,
-                             "unknown load flags 0x%x", flags);
-    if (flags != 0 && !client->has_session)
-        return c7x_error_set(c7x_client_thread_error(), C7X_UNSUPPORTED, C7X_CLIENT_STATION,
-                             "firmware of wire version 3.0 cannot keep modules");
+    bool is_model = type == C7X_MSG_MODEL_LOAD;
+    bool has_priority = (flags & C7X_WIRE_PRIORITY_MASK) != 0;
+    if (!is_model && !has_priority)
+        flags |= (uint32_t)client->options.priority << C7X_WIRE_PRIORITY_SHIFT;
+    C7X_RETURN_IF_ERROR(check_flags(client, type, flags));
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block us */
     if (fd < 0)
         return file_error(path, "open");
@@ -155,11 +182,14 @@ static enum c7x_status load_file(struct c7x_client *client, uint32_t type, const
         c7x_client_detach(client, &buffer);
     if (status != C7X_OK)
         return status;
-    bool is_model = type == C7X_MSG_MODEL_LOAD;
-    *out_handle = is_model ? out_response->body.model_load.model_id
-                           : out_response->body.dyn_load.module_handle;
-    if (buffer.pointer != NULL)
-        keep_staged(client, &buffer, *out_handle, is_model);
+    struct c7x_staged staged = {.is_model = is_model,
+                                .handle = is_model ? out_response->body.model_load.model_id
+                                                   : out_response->body.dyn_load.module_handle,
+                                .has_priority = has_priority,
+                                .buffer = buffer};
+    *out_handle = staged.handle;
+    if (buffer.pointer != NULL || has_priority)
+        keep_staged(client, &staged);
     return C7X_OK;
 }
 

@@ -158,6 +158,136 @@ static void priorities_are_1_to_8(void **state)
     }
 }
 
+/* ---- Priorities ---- */
+
+enum { PRIORITIES = 8 };
+
+static uint64_t read_jobs(struct c7x_client *client, uint64_t jobs[PRIORITIES])
+{
+    struct c7x_target_info *targets = NULL;
+    size_t count = 0;
+    uint64_t total = 0;
+    assert_int_equal(c7x_client_list_targets(client, &targets, &count), C7X_OK);
+    assert_true(count > PRIORITIES);
+    for (int i = 0; i < PRIORITIES; i++)
+        total += jobs[i] = targets[i].jobs_done;
+    c7x_list_free(targets);
+    return total;
+}
+
+/* The priority of the target that runs an inference of add_one with these flags. A job counts as
+ * done only when it has been answered, so there may be a moment to wait. */
+static int priority_of_run(struct c7x_client *client, uint32_t handle, uint32_t flags)
+{
+    uint64_t before[PRIORITIES];
+    uint64_t after[PRIORITIES];
+    float numbers[4] = {1, 2, 3, 4};
+    struct c7x_client_tensor input = floats(numbers);
+    struct c7x_client_tensor output;
+    int count = 1;
+    int priority = 1;
+    uint64_t total = read_jobs(client, before);
+    assert_int_equal(
+        c7x_client_infer_flags(client, handle, 0, &input, 1, &output, &count, NULL, flags), C7X_OK);
+    while (read_jobs(client, after) == total)
+        continue;
+    while (priority <= PRIORITIES && after[priority - 1] == before[priority - 1])
+        priority++;
+    return priority;
+}
+
+/* As `ps` shows it. */
+static int priority_of_module(struct c7x_client *client, uint32_t handle)
+{
+    struct c7x_module_info *modules = NULL;
+    size_t count = 0;
+    int priority = -1;
+    assert_int_equal(c7x_client_list_modules(client, &modules, &count), C7X_OK);
+    for (size_t i = 0; i < count; i++)
+        if (modules[i].handle == handle)
+            priority = modules[i].priority;
+    c7x_list_free(modules);
+    return priority;
+}
+
+static void the_nearest_priority_that_is_named_counts(void **state)
+{
+    const struct {
+        int client;
+        uint32_t load;
+        uint32_t infer;
+        int module; /* what it then has */
+        int run;    /* where it then runs */
+    } cases[] = {
+        {0, 0, 0, 4, 4}, {0, 0, 3, 4, 3}, {0, 7, 0, 7, 7}, {0, 7, 8, 7, 8},
+        {2, 0, 0, 2, 2}, {2, 0, 5, 2, 5}, {2, 7, 0, 7, 7}, {2, 7, 1, 7, 1},
+    };
+    struct fixture *fixture = *state;
+    for (size_t i = 0; i < 2 * (sizeof cases / sizeof cases[0]); i++) {
+        size_t n = i / 2;
+        uint32_t keep = i % 2 != 0 ? C7X_LOAD_KEEP : 0;
+        struct c7x_client_options options;
+        c7x_client_options_init(&options);
+        options.priority = cases[n].client;
+        struct c7x_client *client = c7x_test_loopback_open(fixture->device, &options);
+        uint32_t handle =
+            load_flags(client, "add_one", keep | cases[n].load << C7X_LOAD_PRIORITY_SHIFT);
+        assert_int_equal(priority_of_module(client, handle), cases[n].module);
+        assert_int_equal(
+            priority_of_run(client, handle, cases[n].infer << C7X_INFER_PRIORITY_SHIFT),
+            cases[n].run);
+        assert_int_equal(c7x_client_dyn_unload(client, handle), C7X_OK);
+        c7x_client_close(client);
+    }
+}
+
+/* A module of the device has the priority of its load for all, but for those who have their own. */
+static void priorities_hold_for_modules_of_others(void **state)
+{
+    struct fixture *fixture = *state;
+    struct c7x_client_options options;
+    c7x_client_options_init(&options);
+    options.priority = 3;
+    struct c7x_client *other = c7x_test_loopback_open(fixture->device, &options);
+    uint32_t kept =
+        load_flags(fixture->client, "add_one", C7X_LOAD_KEEP | 6u << C7X_LOAD_PRIORITY_SHIFT);
+    assert_int_equal(priority_of_run(fixture->client, kept, 0), 6);
+    assert_int_equal(priority_of_run(other, kept, 0), 3);
+    assert_int_equal(priority_of_run(other, kept, 8u << C7X_INFER_PRIORITY_SHIFT), 8);
+    assert_int_equal(priority_of_module(other, kept), 6);
+    c7x_client_close(other);
+}
+
+static void load_flags_are_checked(void **state)
+{
+    struct fixture *fixture = *state;
+    char path[C7X_TEST_PATH_MAX];
+    uint32_t handle = 7;
+    c7x_test_module_path("add_one", path);
+    for (uint32_t priority = 9; priority <= 15; priority++) {
+        char text[64];
+        snprintf(text, sizeof text, "priority %u; allowed are 1 to 8", priority);
+        assert_int_equal(c7x_client_dyn_load_flags(fixture->client, path,
+                                                   priority << C7X_LOAD_PRIORITY_SHIFT, &handle),
+                         C7X_INVALID);
+        assert_string_equal(c7x_client_last_error(fixture->client), text);
+        assert_string_equal(c7x_client_last_station(fixture->client), "client");
+    }
+    for (uint32_t bit = 0; bit < 32; bit++) {
+        bool is_known = 1u << bit == C7X_LOAD_KEEP;
+        if (!is_known && (bit < 20 || bit > 23))
+            assert_int_equal(c7x_client_dyn_load_flags(fixture->client, path, 1u << bit, &handle),
+                             C7X_INVALID);
+        if (!is_known) /* weights are not called, and so have no priority */
+            assert_int_equal(c7x_client_model_load_flags(fixture->client, path, 1u << bit, &handle),
+                             C7X_INVALID);
+    }
+    assert_int_equal(handle, 7);
+    assert_int_equal(c7x_test_loopback_module_count(fixture->device), 0);
+}
+
+/* ---- Devices ---- */
+
 static void wrong_devices_are_named(void **state)
 {
     char too_long[256] = "emu:/";
@@ -903,6 +1033,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(options_of_any_age_are_understood),
         TEST(priorities_are_1_to_8),
+        TEST(the_nearest_priority_that_is_named_counts),
+        TEST(priorities_hold_for_modules_of_others),
+        TEST(load_flags_are_checked),
         TEST(wrong_devices_are_named),
         cmocka_unit_test(the_status_of_no_emulator_is_no_failure),
         cmocka_unit_test(a_private_emulator_is_the_default_device),

@@ -325,6 +325,8 @@ static void what_needs_3_1_is_refused_before_it_is_sent(void **state)
     size_t before = c7x_test_scripted_frame_count(fixture->device);
     assert_unsupported(c7x_client_dyn_load_flags(client, path, C7X_LOAD_KEEP, &handle));
     assert_unsupported(c7x_client_model_load_flags(client, path, C7X_LOAD_KEEP, &handle));
+    assert_unsupported(
+        c7x_client_dyn_load_flags(client, path, 1u << C7X_LOAD_PRIORITY_SHIFT, &handle));
     assert_unsupported(c7x_client_kv_bind(client, C7X_TEST_SCRIPTED_HANDLE, 2, 64));
     assert_unsupported(c7x_client_list_sessions(client, &sessions, &list_count));
     assert_unsupported(c7x_client_list_modules(client, &modules, &list_count));
