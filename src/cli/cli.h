@@ -21,6 +21,7 @@
 #endif
 
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+enum { CLI_PRIORITY_MAX = 8 }; /* the lowest */
 enum { CLI_POSITIONAL_MAX = 3, CLI_MESSAGE_MAX = 8192, CLI_DEADLINE_MS = 60000 };
 
 /* Sizes without a unit are bytes. NULL: not given. */
@@ -39,10 +40,12 @@ struct cli_options {
     uint64_t seed;
     uint64_t output_bytes; /* 0: not given */
     uint32_t repeat;       /* 0: not given */
+    int priority;          /* 0: not given */
     bool has_deadline;
     bool json;
     bool once;
     bool map;
+    bool all;
     bool help;
 };
 
@@ -82,6 +85,8 @@ struct cli {
 #define CLI_OPTION_ONCE 0x1000u
 #define CLI_OPTION_HELP 0x2000u
 #define CLI_OPTION_MAP 0x4000u
+#define CLI_OPTION_PRIORITY 0x10000u
+#define CLI_OPTION_ALL 0x20000u
 /* Not an option: of a number the sign says nothing, so -12 is the argument 12. */
 #define CLI_UNSIGNED_ARGUMENT 0x8000u
 
@@ -146,7 +151,7 @@ bool cli_prints_json(const struct cli *cli);
 
 /* ---- table.c ---- */
 
-enum { CLI_TABLE_COLUMNS_MAX = 8 };
+enum { CLI_TABLE_COLUMNS_MAX = 9 };
 
 /* Filled cell by cell, row by row. */
 struct cli_table {
@@ -167,7 +172,7 @@ void cli_table_print(struct cli_table *table);
 
 /* ---- device.c ---- */
 
-/* What --device and --deadline say. */
+/* What --device, --deadline and --priority say. */
 void cli_client_options(const struct cli *cli, struct c7x_client_options *options);
 /* Reports why a device could not be opened. */
 int cli_fail_open(const struct cli *cli, int status);

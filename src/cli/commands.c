@@ -8,14 +8,15 @@
 #define TEXT (DEVICE | CLI_OPTION_JSON)
 #define TENSORS                                                                                    \
     (CLI_OPTION_INPUT | CLI_OPTION_OUTPUT | CLI_OPTION_SHAPE | CLI_OPTION_DTYPE |                  \
-     CLI_OPTION_MODULE | CLI_OPTION_MODEL | CLI_OPTION_SEED | CLI_OPTION_REPEAT)
+     CLI_OPTION_MODULE | CLI_OPTION_MODEL | CLI_OPTION_SEED | CLI_OPTION_REPEAT |                  \
+     CLI_OPTION_PRIORITY)
 #define JOB (DEVICE | TENSORS | CLI_OPTION_JSON)
 
 const struct cli_command cli_commands[] = {
     {"ping", "", "Ask the device for its version and uptime", cli_ping, TEXT, 0, 0, false, false},
     {"status", "", "Show what the device has done so far", cli_status, TEXT, 0, 0, false, false},
     {"load", "FILE", "Load a module and leave it on the device; prints its handle", cli_load,
-     TEXT | CLI_OPTION_MODULE, 0, 1, false, false},
+     TEXT | CLI_OPTION_MODULE | CLI_OPTION_PRIORITY, 0, 1, false, false},
     {"unload", "HANDLE", "Unload a module", cli_unload, TEXT, 1, 1, false, false},
     {"model-load", "FILE", "Load a weights file and leave it on the device; prints its id",
      cli_model_load, TEXT | CLI_OPTION_MODEL, 0, 1, false, false},
@@ -27,18 +28,19 @@ const struct cli_command cli_commands[] = {
     {"profile", "FILE", "The same, twice, with what the module prints about its layers on stderr",
      cli_profile, JOB, 0, 1, true, true},
     {"session-run", "FILE", "Run a module on requests from stdin; replies go to stdout",
-     cli_session_run, DEVICE | CLI_OPTION_MODULE | CLI_OPTION_MODEL, 0, 1, true, true},
+     cli_session_run, DEVICE | CLI_OPTION_MODULE | CLI_OPTION_MODEL | CLI_OPTION_PRIORITY, 0, 1,
+     true, true},
     {"trace", "", "Print the firmware's log until interrupted", cli_trace, DEVICE | CLI_OPTION_ONCE,
      0, 0, false, false},
     {"scan", "", "List the devices that there are, their state and what changes it", cli_scan,
      CLI_OPTION_JSON | CLI_OPTION_HELP, 0, 0, false, false},
-    {"ps", "", "List the sessions on a device, their modules, and what runs", cli_ps, TEXT, 0, 0,
-     false, false},
+    {"ps", "", "List the sessions on a device, their modules, and what runs", cli_ps,
+     TEXT | CLI_OPTION_ALL, 0, 0, false, false},
     {"mem", "", "Show the memory of a device", cli_mem, TEXT | CLI_OPTION_MAP, 0, 0, false, false},
     {"reset", "", "Restart the core of the shared emulator; its clients must open it again",
      cli_reset, TEXT, 0, 0, false, false},
     {"validate", "", "Test a device: ping, memory, load, infer, bandwidth, latency", cli_validate,
-     TEXT | CLI_OPTION_MODULE | CLI_OPTION_MODEL, 0, 0, false, true},
+     TEXT | CLI_OPTION_MODULE | CLI_OPTION_MODEL | CLI_OPTION_PRIORITY, 0, 0, false, true},
     {"inspect", "FILE", "Show what a module holds and needs, without a device", cli_inspect,
      CLI_OPTION_DEVICE | CLI_OPTION_MODULE | CLI_OPTION_JSON | CLI_OPTION_HELP, 0, 1, false, false},
     {"verify", "FILE", "Check whether a device would load a module, without one", cli_verify,

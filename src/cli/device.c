@@ -20,6 +20,7 @@ void cli_client_options(const struct cli *cli, struct c7x_client_options *option
     options->device = cli_device(cli);
     options->start = 1;
     options->name = "c7x_compute";
+    options->priority = cli->options.priority;
     if (cli->options.has_deadline)
         options->deadline_ms = cli->options.deadline_ms;
 }

@@ -14,7 +14,7 @@ bool cli_parse_u64(const char *text, uint64_t max, uint64_t *out_value)
         if (*text < '0' || *text > '9')
             return false;
         uint64_t digit = (uint64_t)(*text - '0');
-        if (value > (max - digit) / 10)
+        if (digit > max || value > (max - digit) / 10)
             return false;
         value = value * 10 + digit;
     }

@@ -3,6 +3,7 @@
 #include "cli.h"
 
 #include <argp.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,9 +14,11 @@ enum {
     KEY_JSON,
     KEY_SEED,
     KEY_REPEAT,
+    KEY_PRIORITY,
     KEY_BYTES,
     KEY_ONCE,
-    KEY_MAP
+    KEY_MAP,
+    KEY_ALL
 };
 
 struct option_row {
@@ -47,6 +50,8 @@ static const struct option_row rows[] = {
     {CLI_OPTION_SEED, KEY_SEED, "seed", "N", "Seed of generated inputs. Default: 0."},
     {CLI_OPTION_REPEAT, KEY_REPEAT, "repeat", "N",
      "Run N times in one request. Default: 1, for profile 2."},
+    {CLI_OPTION_PRIORITY, KEY_PRIORITY, "priority", "N",
+     "1 (highest) to 8: the target that runs it. Default: for infer the module's own, else 4."},
     {CLI_OPTION_OUTPUT_BYTES, KEY_BYTES, "output-bytes", "N",
      "Reserve this much room for the outputs. Default: what turns out to be needed, for which a "
      "module that puts out more than was expected runs once more."},
@@ -59,6 +64,7 @@ static const struct option_row rows[] = {
     {CLI_OPTION_JSON, KEY_JSON, "json", NULL, "Print one line of JSON instead of text."},
     {CLI_OPTION_ONCE, KEY_ONCE, "once", NULL, "Print what there is and end."},
     {CLI_OPTION_MAP, KEY_MAP, "map", NULL, "Show every block and who holds it."},
+    {CLI_OPTION_ALL, KEY_ALL, "all", NULL, "Show the targets that have not had any work, too."},
     {CLI_OPTION_HELP, 'h', "help", NULL, "Explain the command."},
 };
 
@@ -76,6 +82,15 @@ static bool set_repeat(struct cli_options *options, const char *text)
     if (!cli_parse_u64(text, C7X_INFER_REPEAT_MASK, &value) || value == 0)
         return false;
     options->repeat = (uint32_t)value;
+    return true;
+}
+
+static bool set_priority(struct cli_options *options, const char *text)
+{
+    uint64_t value;
+    if (!cli_parse_u64(text, CLI_PRIORITY_MAX, &value) || value == 0)
+        return false;
+    options->priority = (int)value;
     return true;
 }
 
@@ -123,6 +138,8 @@ static bool set_option(struct cli_options *options, int key, const char *value)
         return cli_parse_u64(value, UINT64_MAX, &options->seed);
     case KEY_REPEAT:
         return set_repeat(options, value);
+    case KEY_PRIORITY:
+        return set_priority(options, value);
     case KEY_BYTES:
         return cli_parse_u64(value, UINT32_MAX, &options->output_bytes);
     case KEY_JSON:
@@ -131,6 +148,8 @@ static bool set_option(struct cli_options *options, int key, const char *value)
         return set_flag(&options->once);
     case KEY_MAP:
         return set_flag(&options->map);
+    case KEY_ALL:
+        return set_flag(&options->all);
     case 'h':
         return set_flag(&options->help);
     default:
@@ -154,28 +173,32 @@ struct parse {
     char problem[CLI_MESSAGE_MAX];
 };
 
-static void note_problem(struct parse *parse, const char *what, const char *name, const char *value)
+static void note_problem(struct parse *parse, const char *format, ...) CLI_PRINTF(2, 3);
+
+static void note_problem(struct parse *parse, const char *format, ...)
 {
-    if (parse->problem[0] == '\0')
-        snprintf(parse->problem, sizeof parse->problem, "%s%s%s; see c7x_compute %s --help", what,
-                 name, value, parse->cli->command->name);
+    va_list arguments;
+    if (parse->problem[0] != '\0')
+        return;
+    va_start(arguments, format);
+    vsnprintf(parse->problem, sizeof parse->problem, format, arguments);
+    va_end(arguments);
 }
 
 static void take_option(struct parse *parse, int key, const char *value)
 {
     const struct option_row *row = find_row(key);
-    if (row != NULL && !set_option(&parse->cli->options, key, value)) {
-        char name[64];
-        snprintf(name, sizeof name, "%s: ", row->name);
-        note_problem(parse, "unusable value of --", name, value);
-    }
+    if (row == NULL || set_option(&parse->cli->options, key, value))
+        return;
+    note_problem(parse, "unusable value of --%s: %s%s", row->name, value,
+                 key == KEY_PRIORITY ? "; allowed are 1 (highest) to 8" : "");
 }
 
 static void take_argument(struct parse *parse, const char *value)
 {
     struct cli_options *options = &parse->cli->options;
     if (options->positional_count >= parse->cli->command->positional_max)
-        note_problem(parse, "one argument too many: ", value, "");
+        note_problem(parse, "one argument too many: %s", value);
     else
         options->positional[options->positional_count++] = value;
 }
@@ -188,8 +211,8 @@ static error_t parse_one(int key, char *value, struct argp_state *state)
     else if (find_row(key) != NULL)
         take_option(parse, key, value);
     else if (key == ARGP_KEY_ERROR && state->next >= 1)
-        note_problem(
-            parse, "unknown option, or one without its value: ", state->argv[state->next - 1], "");
+        note_problem(parse, "unknown option, or one without its value: %s",
+                     state->argv[state->next - 1]);
     else
         return ARGP_ERR_UNKNOWN;
     return 0;
@@ -229,9 +252,10 @@ int cli_parse_options(struct cli *cli, int argc, char **argv)
     int error =
         argp_parse(&argp, argc, argv, ARGP_NO_HELP | ARGP_NO_ERRS | ARGP_NO_EXIT, NULL, &parse);
     if (error != 0)
-        note_problem(&parse, "unknown option", "", "");
+        note_problem(&parse, "unknown option");
     if (parse.problem[0] != '\0')
-        return cli_fail(cli, "usage", "%s", parse.problem);
+        return cli_fail(cli, "usage", "%s; see c7x_compute %s --help", parse.problem,
+                        cli->command->name);
     if (!cli->options.help && cli->options.positional_count < cli->command->positional_min)
         return cli_fail(cli, "usage", "%s needs %s; see c7x_compute %s --help", cli->command->name,
                         cli->command->arguments, cli->command->name);

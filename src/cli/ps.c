@@ -26,11 +26,19 @@ static const struct c7x_session_info *find_session(const struct listing *listing
     return NULL;
 }
 
-/* Where requests of the session wait: the only target, or the one that runs one of them. */
-static const char *target_name(const struct listing *listing, uint32_t session)
+/* The target that runs the module's calls, unless they name another: targets are listed in the
+ * order of their priorities. "" for weights. */
+static const char *module_target(const struct listing *listing,
+                                 const struct c7x_module_info *module)
 {
-    if (listing->target_count == 1)
-        return listing->targets[0].name;
+    size_t index = (size_t)module->priority - 1;
+    return module->priority > 0 && index < listing->target_count ? listing->targets[index].name
+                                                                 : "";
+}
+
+/* The target that runs a request of the session; "" for none. */
+static const char *running_target(const struct listing *listing, uint32_t session)
+{
     for (size_t i = 0; i < listing->target_count && session != 0; i++) {
         if (listing->targets[i].running_session == session)
             return listing->targets[i].name;
@@ -70,6 +78,14 @@ static void add_queued(struct cli_table *table, const struct c7x_session_info *s
         add_cell(table, "");
 }
 
+static void add_priority(struct cli_table *table, int priority)
+{
+    if (priority > 0)
+        cli_table_unsigned(table, (uint64_t)priority);
+    else
+        add_cell(table, "");
+}
+
 static void add_module_row(struct cli_table *table, const struct listing *listing,
                            const struct c7x_module_info *module)
 {
@@ -77,7 +93,8 @@ static void add_module_row(struct cli_table *table, const struct listing *listin
     add_session(table, session, module->session);
     cli_table_unsigned(table, module->handle);
     add_cell(table, module->name);
-    add_cell(table, target_name(listing, module->session));
+    add_priority(table, module->priority);
+    add_cell(table, module_target(listing, module));
     add_queued(table, session);
     cli_table_text(table, module->state);
 }
@@ -88,7 +105,8 @@ static void add_session_row(struct cli_table *table, const struct listing *listi
     add_session(table, session, session->number);
     add_cell(table, "");
     add_cell(table, "");
-    add_cell(table, target_name(listing, session->number));
+    add_priority(table, 0);
+    add_cell(table, running_target(listing, session->number));
     add_queued(table, session);
     cli_table_text(table, session->running != 0  ? "running"
                           : session->queued != 0 ? "waiting"
@@ -120,10 +138,10 @@ static void add_other_modules(struct cli_table *table, const struct listing *lis
 
 static void print_sessions(const struct listing *listing)
 {
-    static const char *const heads[] = {"PID",  "PROGRAM", "SESSION", "MODULE",
-                                        "NAME", "TARGET",  "QUEUED",  "STATE"};
+    static const char *const heads[] = {"PID",      "PROGRAM", "SESSION", "MODULE", "NAME",
+                                        "PRIORITY", "TARGET",  "QUEUED",  "STATE"};
     struct cli_table table;
-    cli_table_begin(&table, heads, 8);
+    cli_table_begin(&table, heads, 9);
     for (size_t i = 0; i < listing->session_count; i++) {
         const struct c7x_session_info *session = &listing->sessions[i];
         if (session->number == 0 || add_modules_of(&table, listing, session->number) == 0)
@@ -137,33 +155,52 @@ static void describe_running(const struct listing *listing, const struct c7x_tar
                              char *text, size_t size)
 {
     const struct c7x_session_info *session = find_session(listing, target->running_session);
+    const char *end = target->is_preempted ? ", pre-empted" : "";
     if (target->running_session == 0)
         snprintf(text, size, "-");
     else if (session == NULL)
-        snprintf(text, size, "request %" PRIu32 " of session %" PRIu32, target->running_seq,
-                 target->running_session);
+        snprintf(text, size, "request %" PRIu32 " of session %" PRIu32 "%s", target->running_seq,
+                 target->running_session, end);
     else
-        snprintf(text, size, "request %" PRIu32 " of session %" PRIu32 " (pid %" PRIu32 ", %s)",
-                 target->running_seq, session->number, session->process, session->name);
+        snprintf(text, size, "request %" PRIu32 " of session %" PRIu32 " (pid %" PRIu32 ", %s)%s",
+                 target->running_seq, session->number, session->process, session->name, end);
 }
 
-static void print_targets(const struct listing *listing)
+static bool has_had_work(const struct c7x_target_info *target)
 {
-    static const char *const heads[] = {"TARGET", "QUEUED", "QUEUE MAX", "JOBS DONE", "RUNS"};
+    return target->queue_depth != 0 || target->running_session != 0 || target->jobs_done != 0;
+}
+
+static void add_target_row(struct cli_table *table, const struct listing *listing,
+                           const struct c7x_target_info *target)
+{
+    char running[TEXT_MAX];
+    describe_running(listing, target, running, sizeof running);
+    cli_table_text(table, target->name);
+    cli_table_unsigned(table, target->queue_depth);
+    cli_table_unsigned(table, target->queue_depth_max);
+    cli_table_unsigned(table, target->jobs_done);
+    cli_table_unsigned(table, target->preemptions);
+    cli_table_text(table, running);
+}
+
+static void print_targets(const struct listing *listing, bool all)
+{
+    static const char *const heads[] = {"TARGET",    "QUEUED",      "QUEUE MAX",
+                                        "JOBS DONE", "PREEMPTIONS", "RUNS"};
     struct cli_table table;
-    cli_table_begin(&table, heads, 5);
+    size_t left_out = 0;
+    cli_table_begin(&table, heads, 6);
     for (size_t i = 0; i < listing->target_count; i++) {
-        const struct c7x_target_info *target = &listing->targets[i];
-        char running[TEXT_MAX];
-        describe_running(listing, target, running, sizeof running);
-        cli_table_text(&table, target->name);
-        cli_table_unsigned(&table, target->queue_depth);
-        cli_table_unsigned(&table, target->queue_depth_max);
-        cli_table_unsigned(&table, target->jobs_done);
-        cli_table_text(&table, running);
+        if (all || has_had_work(&listing->targets[i]))
+            add_target_row(&table, listing, &listing->targets[i]);
+        else
+            left_out++;
     }
     putchar('\n');
     cli_table_print(&table);
+    if (left_out > 0)
+        printf("%zu without any work so far; --all shows them\n", left_out);
 }
 
 /* ---- JSON ---- */
@@ -186,7 +223,6 @@ static void add_json_module(cJSON *list, const struct listing *listing,
                             const struct c7x_module_info *module)
 {
     const struct c7x_session_info *session = find_session(listing, module->session);
-    const char *target = target_name(listing, module->session);
     cJSON *object = cli_json_append(list);
     cli_json_add_unsigned(object, "handle", module->handle);
     cli_json_add_text(object, "name", module->name);
@@ -195,7 +231,8 @@ static void add_json_module(cJSON *list, const struct listing *listing,
     cli_json_add_number_or_null(object, "session", module->session);
     cli_json_add_number_or_null(object, "pid", session != NULL ? session->process : 0);
     cli_json_add_text_or_null(object, "program", session != NULL ? session->name : "");
-    cli_json_add_text_or_null(object, "target", target);
+    cli_json_add_number_or_null(object, "priority", (uint64_t)module->priority);
+    cli_json_add_text_or_null(object, "target", module_target(listing, module));
     cli_json_add_unsigned(object, "heap_bytes", module->heap_bytes);
     cli_json_add_unsigned(object, "staged_bytes", module->staged_bytes);
 }
@@ -209,6 +246,8 @@ static void add_json_target(cJSON *list, const struct listing *listing,
     cli_json_add_unsigned(object, "queued_requests", target->queue_depth);
     cli_json_add_unsigned(object, "queued_requests_max", target->queue_depth_max);
     cli_json_add_unsigned(object, "jobs_done", target->jobs_done);
+    cli_json_add_unsigned(object, "preemptions", target->preemptions);
+    cJSON_AddBoolToObject(object, "preempted", target->is_preempted != 0);
     cli_json_add_number_or_null(object, "running_session", target->running_session);
     cli_json_add_number_or_null(object, "running_pid", session != NULL ? session->process : 0);
     cli_json_add_number_or_null(object, "running_request",
@@ -257,7 +296,7 @@ static int print_listing(struct cli *cli, struct listing *listing)
         print_json(listing);
     } else {
         print_sessions(listing);
-        print_targets(listing);
+        print_targets(listing, cli->options.all);
     }
     return CLI_DONE;
 }

@@ -113,6 +113,7 @@ struct infer_request {
     uint64_t num_inputs;
     uint64_t input_size;
     uint64_t kv_resident;
+    uint64_t priority; /* 0: the module's */
     struct kv_geometry kv;
     bool has_num_inputs;
 };
@@ -131,8 +132,10 @@ static bool parse_kv(const cJSON *object, struct infer_request *request)
 static bool parse_infer(const cJSON *object, struct infer_request *request)
 {
     bool has_size = false;
+    bool found;
     return get_integer(object, "input_size", &request->input_size, &has_size) && has_size &&
            get_integer(object, "num_inputs", &request->num_inputs, &request->has_num_inputs) &&
+           get_integer(object, "priority", &request->priority, &found) &&
            parse_kv(object, request) && get_text(object, "shape", &request->shape) &&
            get_text(object, "dtype", &request->dtype);
 }
@@ -248,16 +251,27 @@ static void reply_result(const struct session *session)
         fwrite(session->outputs.tensors[i].data, 1, session->outputs.tensors[i].data_size, stdout);
 }
 
+static bool check_priority(const struct infer_request *request, char *problem)
+{
+    if (request->priority <= CLI_PRIORITY_MAX)
+        return true;
+    snprintf(problem, CLI_MESSAGE_MAX, "priority %llu; allowed are 1 to %d",
+             (unsigned long long)request->priority, CLI_PRIORITY_MAX);
+    return false;
+}
+
 static void infer(struct session *session, const struct infer_request *request)
 {
     char problem[CLI_MESSAGE_MAX];
     bool is_resident = request->kv_resident != 0;
-    if ((is_resident && !bind_caches(session, request, problem)) ||
+    if (!check_priority(request, problem) ||
+        (is_resident && !bind_caches(session, request, problem)) ||
         !make_inputs(session, request, problem)) {
         reply_error(problem);
         return;
     }
-    session->request.flags = is_resident ? C7X_INFER_KV_RESIDENT : 0;
+    session->request.flags = (is_resident ? C7X_INFER_KV_RESIDENT : 0) |
+                             (uint32_t)request->priority << C7X_INFER_PRIORITY_SHIFT;
     enum c7x_status status =
         cli_infer_tensors(session->cli, &session->request, &session->inputs, &session->outputs);
     if (status == C7X_OK)
