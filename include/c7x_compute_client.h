@@ -66,7 +66,8 @@ struct c7x_client_options {
     size_t struct_size; /* sizeof(struct c7x_client_options) */
     /*
      * "emu"       a private emulator, started now and ended with this client
-     * "emu:"      the user's shared emulator
+     * "emu:"      the user's shared emulator, also "emu:c7x-1"
+     * "emu:c7x-2" its second core: a device of its own, with its own memory and targets
      * "emu:PATH"  the shared emulator that listens at PATH
      * NULL        $C7X_DEVICE, else "emu"
      */
@@ -373,7 +374,7 @@ enum c7x_status c7x_emulator_reset(const char *device, int64_t deadline_ms) C7X_
 /* A device that this machine may have. */
 struct c7x_device_info {
     size_t struct_size;
-    char device[128];    /* what to give to c7x_client_options: "emu:PATH" */
+    char device[128];    /* what to give to c7x_client_options: "emu:c7x-1", "emu:PATH" */
     char state[16];      /* "running", "offline", "denied" */
     char reason[128];    /* why it is in that state */
     char next_step[128]; /* the command that changes it, or "" */

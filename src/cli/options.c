@@ -56,8 +56,9 @@ static const struct option_row rows[] = {
      "Reserve this much room for the outputs. Default: what turns out to be needed, for which a "
      "module that puts out more than was expected runs once more."},
     {CLI_OPTION_DEVICE, KEY_DEVICE, "device", "DEV",
-     "emu: an emulator of its own; emu: with a colon: the shared emulator; emu:PATH: the one that "
-     "listens at PATH. Default: $C7X_DEVICE, else emu for run, profile, session-run and "
+     "emu: an emulator of its own; emu: with a colon: the shared emulator; emu:c7x-2: its second "
+     "core, a device of its own; emu:PATH: the one that listens at PATH. Default: $C7X_DEVICE, "
+     "else emu for run, profile, session-run and "
      "validate and the shared one for the others."},
     {CLI_OPTION_DEADLINE, KEY_DEADLINE, "deadline", "SECONDS",
      "Give up a step that takes longer; -1: never. Default: 60."},

@@ -125,7 +125,8 @@ def run_file(path, build, device):
                C7X_SOURCE=str(HERE.parent.parent))
     try:
         problem = run_steps(path, folder, env)
-        execute("c7x_compute emulator stop", folder, env)
+        for device in ("emu:", "emu:c7x-2"):
+            execute(f"c7x_compute emulator stop --device {device}", folder, env)
         left = sorted(str(file.relative_to(root)) for file in root.rglob("*") if file.is_socket())
         if not problem and left:
             problem = f"{path.name}: an emulator left {left}"

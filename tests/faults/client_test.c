@@ -299,6 +299,12 @@ static void wrong_devices_are_named(void **state)
         {"rpmsg:7", C7X_INVALID, "rpmsg:7"},
         {"", C7X_INVALID, "known are"},
         {"emulator", C7X_INVALID, "emulator"},
+        {"emu:c7x-0", C7X_INVALID, "c7x-1 to c7x-2"},
+        {"emu:c7x-3", C7X_INVALID, "no core c7x-3"},
+        {"emu:c7x-12", C7X_INVALID, "no core c7x-12"},
+        {"emu:c7x-", C7X_NO_DEVICE, "serves at c7x-:"}, /* these are paths */
+        {"emu:./c7x-2", C7X_NO_DEVICE, "serves at ./c7x-2:"},
+        {"emu:c7x-2.sock", C7X_NO_DEVICE, "serves at c7x-2.sock:"},
         {"emu:/tmp/there/is/no/such.sock", C7X_NO_DEVICE, "/tmp/there/is/no/such.sock"},
         {too_long, C7X_SIZE, "too long"},
     };

@@ -155,7 +155,7 @@ static void wake(void *context)
 static enum c7x_status build_service(const struct c7x_emulator_core_settings *settings)
 {
     const struct c7x_core_config targets = {
-        .number = 1,
+        .number = settings->number,
         .stack_bytes = STACK_BYTES,
         .watchdog_ns = settings->watchdog_ns,
         .end_job = c7x_service_end_running,
@@ -195,7 +195,7 @@ int c7x_emulator_core_run(int control, struct c7x_log_memory *log,
     }
     if (c7x_os_catch_faults(c7x_service_catch_fault) != C7X_OK)
         c7x_log(STATION, "faults of modules cannot be caught; they end the core");
-    c7x_log(STATION, "C7x emulator serves; wire 3.1");
+    c7x_log(STATION, "C7x emulator serves, core %u; wire 3.1", settings->number);
     c7x_emulator_device_ready(core.link);
     c7x_core_run(&core.core);
     c7x_os_task_join(&core.stand_in);

@@ -6,6 +6,7 @@
 #include "transport/emulator/setup.h"
 
 struct c7x_emulator_core_settings {
+    uint32_t number;     /* 1, 2: its targets are named after it */
     bool strict;         /* caches: transport/emulator/strict.h */
     int64_t watchdog_ns; /* struct c7x_core_config */
 };

@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include "supervisor.h"
 
+#include "transport/emulator/emulator.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -23,13 +25,15 @@
 #define WATCHDOG_DEFAULT "10"
 
 static const char usage[] =
-    "Usage: c7x_emulator [--strict-cache] [--watchdog SECONDS] --listen PATH [--foreground]\n"
-    "       c7x_emulator [--strict-cache] [--watchdog SECONDS] --connection FD\n"
+    "Usage: c7x_emulator [OPTIONS] --listen PATH [--foreground]\n"
+    "       c7x_emulator [OPTIONS] --connection FD\n"
     "       c7x_emulator --help | --version\n"
+    "Options: --strict-cache, --core N, --watchdog SECONDS\n"
     "\n"
-    "Emulates one C7x core for the programs of this user that connect to the socket PATH, or for "
-    "the one at the other\n"
-    "end of descriptor FD. Goes to the background once it serves; with --foreground it stays.\n"
+    "Emulates one C7x core, the first or number N, for the programs of this user that connect to "
+    "the socket PATH, or for\n"
+    "the one at the other end of descriptor FD. Goes to the background once it serves; with "
+    "--foreground it stays.\n"
     "See also: c7x_compute emulator start | stop | status.\n";
 
 static int fail(const char *what, const char *path)
@@ -194,6 +198,18 @@ static bool parse_watchdog(const char *text, int64_t *out_ns)
     return true;
 }
 
+static bool parse_core(const char *text, uint32_t *out_number)
+{
+    uint32_t number = (uint32_t)(text[0] - '0');
+    if (number < 1 || number > C7X_EMULATOR_CORE_COUNT || text[1] != '\0') {
+        fprintf(stderr, "c7x_emulator: --core %s is not a number from 1 to %u\n", text,
+                C7X_EMULATOR_CORE_COUNT);
+        return false;
+    }
+    *out_number = number;
+    return true;
+}
+
 /* Takes the leading options off; false: one is wrong. */
 static bool parse_settings(int *argc, char ***argv, struct c7x_emulator_core_settings *out_settings)
 {
@@ -203,6 +219,11 @@ static bool parse_settings(int *argc, char ***argv, struct c7x_emulator_core_set
             out_settings->strict = true;
         } else if (strcmp((*argv)[1], "--watchdog") == 0 && *argc > 2) {
             watchdog = (*argv)[2];
+            (*argc)--;
+            (*argv)++;
+        } else if (strcmp((*argv)[1], "--core") == 0 && *argc > 2) {
+            if (!parse_core((*argv)[2], &out_settings->number))
+                return false;
             (*argc)--;
             (*argv)++;
         } else {
@@ -215,7 +236,7 @@ static bool parse_settings(int *argc, char ***argv, struct c7x_emulator_core_set
 
 int main(int argc, char **argv)
 {
-    struct c7x_emulator_core_settings settings = {0};
+    struct c7x_emulator_core_settings settings = {.number = 1};
     if (argc == 2 && strcmp(argv[1], "--help") == 0)
         return fputs(usage, stdout) < 0;
     if (argc == 2 && strcmp(argv[1], "--version") == 0)

@@ -12,20 +12,31 @@
 /* Longest path of a socket, terminator included (struct sockaddr_un). */
 #define C7X_EMULATOR_PATH_MAX 108u
 
+/* c7x-1 and c7x-2, as the AM67A has them. Each is a device of its own. */
+#define C7X_EMULATOR_CORE_COUNT 2u
+
+/* Where one core listens. */
+struct c7x_emulator_place {
+    uint32_t core; /* 1 .. C7X_EMULATOR_CORE_COUNT */
+    char path[C7X_EMULATOR_PATH_MAX];
+};
+
 /*
- * The socket of the user's shared emulator: c7x-compute.sock in $XDG_RUNTIME_DIR, else in the
- * folder c7x-compute-UID of $TMPDIR or /tmp, which is made (0700) and must belong to the user.
- * C7X_PERMISSION, C7X_SIZE path too long.
+ * Fills in the socket of the user's shared emulator of place->core: c7x-compute.sock, or
+ * c7x-compute-2.sock for the second core, in $XDG_RUNTIME_DIR, else in the folder c7x-compute-UID
+ * of $TMPDIR or /tmp, which is made (0700) and must belong to the user. C7X_PERMISSION, C7X_SIZE
+ * path too long.
  */
-enum c7x_status c7x_emulator_default_path(char path[C7X_EMULATOR_PATH_MAX],
+enum c7x_status c7x_emulator_default_path(struct c7x_emulator_place *place,
                                           struct c7x_error *error) C7X_NODISCARD;
 
 /*
- * Starts the program of the emulator and returns when it serves at `path`, or at once if one does
- * already. It is left in the background. C7X_NO_DEVICE: the program is not there or ended, with
- * what it said.
+ * Starts the program of the emulator and returns when it serves at this place, or at once if one
+ * does already. It is left in the background. C7X_NO_DEVICE: the program is not there or ended,
+ * with what it said.
  */
-enum c7x_status c7x_emulator_launch_shared(const char *path, int64_t deadline_ns,
+enum c7x_status c7x_emulator_launch_shared(const struct c7x_emulator_place *place,
+                                           int64_t deadline_ns,
                                            struct c7x_error *error) C7X_NODISCARD;
 
 /* Whether somebody is about to start an emulator at `path`: it does not serve yet. */

@@ -44,11 +44,14 @@ static enum c7x_status make_own_folder(const char *folder, struct c7x_error *err
     return C7X_OK;
 }
 
-enum c7x_status c7x_emulator_default_path(char path[C7X_EMULATOR_PATH_MAX], struct c7x_error *error)
+enum c7x_status c7x_emulator_default_path(struct c7x_emulator_place *place, struct c7x_error *error)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     const char *temporary = getenv("TMPDIR");
     char folder[PATH_MAX];
+    char suffix[16] = ""; /* the first core has the name from before there was a second */
+    if (place->core > 1)
+        snprintf(suffix, sizeof suffix, "-%u", place->core);
     if (runtime != NULL && runtime[0] == '/') {
         snprintf(folder, sizeof folder, "%s", runtime);
     } else {
@@ -57,8 +60,8 @@ enum c7x_status c7x_emulator_default_path(char path[C7X_EMULATOR_PATH_MAX], stru
                  (unsigned)geteuid());
         C7X_RETURN_IF_ERROR(make_own_folder(folder, error));
     }
-    if ((size_t)snprintf(path, C7X_EMULATOR_PATH_MAX, "%s/c7x-compute.sock", folder) >=
-        C7X_EMULATOR_PATH_MAX)
+    if ((size_t)snprintf(place->path, sizeof place->path, "%s/c7x-compute%s.sock", folder,
+                         suffix) >= sizeof place->path)
         return c7x_error_set(error, C7X_SIZE, STATION, "the path of the socket in %s is too long",
                              folder);
     return C7X_OK;
@@ -109,17 +112,19 @@ static void find_program(char program[PATH_MAX])
     snprintf(program, PATH_MAX, PROGRAM);
 }
 
-#define ARGUMENTS_MAX 5
+#define ARGUMENTS_MAX 7
 
 /* $C7X_STRICT_CACHE, set and not "0", makes the emulator's caches strict (strict.h). */
-static void set_arguments(const char *arguments[ARGUMENTS_MAX], const char *option,
-                          const char *value)
+static void set_arguments(const char *arguments[ARGUMENTS_MAX], const char *core,
+                          const char *option, const char *value)
 {
     const char *strict = getenv("C7X_STRICT_CACHE");
     int count = 0;
     arguments[count++] = PROGRAM;
     if (strict != NULL && strict[0] != '\0' && strcmp(strict, "0") != 0)
         arguments[count++] = "--strict-cache";
+    arguments[count++] = "--core";
+    arguments[count++] = core;
     arguments[count++] = option;
     arguments[count++] = value;
     arguments[count] = NULL;
@@ -194,14 +199,16 @@ static bool read_messages(int messages, int64_t deadline_ns, char *text, size_t 
     return true;
 }
 
-enum c7x_status c7x_emulator_launch_shared(const char *path, int64_t deadline_ns,
-                                           struct c7x_error *error)
+enum c7x_status c7x_emulator_launch_shared(const struct c7x_emulator_place *place,
+                                           int64_t deadline_ns, struct c7x_error *error)
 {
     int messages[2];
     pid_t pid;
     char text[512] = "";
+    char core[16];
     const char *arguments[ARGUMENTS_MAX];
-    set_arguments(arguments, "--listen", path);
+    snprintf(core, sizeof core, "%u", place->core);
+    set_arguments(arguments, core, "--listen", place->path);
     if (pipe2(messages, O_CLOEXEC) != 0)
         return c7x_error_set(error, C7X_HOST_NOMEM, STATION, "no pipe: %s", strerror(errno));
     enum c7x_status status = spawn(arguments, -1, messages[1], &pid, error);
@@ -242,7 +249,7 @@ enum c7x_status c7x_emulator_launch_private(int *out_socket, struct c7x_error *e
     int sockets[2];
     pid_t pid;
     const char *arguments[ARGUMENTS_MAX];
-    set_arguments(arguments, "--connection", "3");
+    set_arguments(arguments, "1", "--connection", "3");
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
         return c7x_error_set(error, C7X_HOST_NOMEM, STATION, "no socket: %s", strerror(errno));
     enum c7x_status status = C7X_OK;
