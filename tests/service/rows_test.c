@@ -542,7 +542,7 @@ static void flags_of_3_1_are_not_assigned(void **state)
         refuse_infer(&request, C7X_INVALID);
     }
     for (uint32_t bit = 0; bit < 32; bit++) {
-        struct c7x_request flagged = {.type = C7X_MSG_DYN_LOAD, .body.load = {8, 1u << bit, 0}};
+        struct c7x_request flagged = {.type = C7X_MSG_DYN_LOAD, .body.load = {8, 1u << bit, 0, 0}};
         ask(&flagged, 0x1010, 68, C7X_INVALID);
     }
 }
