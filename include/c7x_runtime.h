@@ -10,6 +10,9 @@
  * thread at a time may use a module and its functions; different modules are independent. Inputs
  * are row major in host memory. Outputs lie in shared memory: valid until the module's next Run,
  * call or Close.
+ *
+ * A run has a priority, 1 (highest) to 8: its own, or (0) the module's, which is
+ * c7x_client_options' `priority` of Load, else 4.
  */
 #ifndef C7X_RUNTIME_H
 #define C7X_RUNTIME_H
@@ -46,6 +49,7 @@ namespace c7x
 /* Outputs that a caller of Function::call should have room for; Run has C7X_CLIENT_OUTPUTS_MAX. */
 constexpr int kMaxOutputs = 64;
 constexpr int kMaxInputs = C7X_CLIENT_INPUTS_MAX;
+constexpr int kMaxPriority = 8; /* the lowest */
 
 /* What Load and Run throw. what() is the library's text. */
 class Error : public std::runtime_error
@@ -266,7 +270,7 @@ inline bool HasRoomForInputs(Session &session) noexcept
 }
 
 inline int Infer(Session &session, const DLTensor *const *inputs, int input_count,
-                 OutputTensor *outputs, int *inout_output_count) noexcept
+                 OutputTensor *outputs, int *inout_output_count, int priority) noexcept
 {
     c7x_client_tensor from[kMaxInputs];
     c7x_client_tensor to[C7X_CLIENT_OUTPUTS_MAX];
@@ -276,6 +280,9 @@ inline int Infer(Session &session, const DLTensor *const *inputs, int input_coun
         return status;
     if (input_count < 0 || input_count > kMaxInputs)
         return session.Fail(C7X_INVALID, "%d inputs; allowed are 0 to %d", input_count, kMaxInputs);
+    if (priority < 0 || priority > kMaxPriority)
+        return session.Fail(C7X_INVALID, "priority %d; allowed are 1 to %d", priority,
+                            kMaxPriority);
     for (int i = 0; i < input_count; i++) {
         status = Describe(session, i, inputs[i], &from[i]);
         if (status != C7X_OK)
@@ -284,8 +291,9 @@ inline int Infer(Session &session, const DLTensor *const *inputs, int input_coun
     int count = *inout_output_count;
     if (count > C7X_CLIENT_OUTPUTS_MAX)
         count = C7X_CLIENT_OUTPUTS_MAX;
-    status =
-        c7x_client_infer(session.client, session.handle, 0, from, input_count, to, &count, &cycles);
+    status = c7x_client_infer_flags(session.client, session.handle, 0, from, input_count, to,
+                                    &count, &cycles,
+                                    static_cast<uint32_t>(priority) << C7X_INFER_PRIORITY_SHIFT);
     if (status != C7X_OK) {
         session.Fail(status);
         if (status == C7X_TIMEOUT)
@@ -311,11 +319,11 @@ class Function
      * Module::last_error(); on failure outputs and count are untouched.
      */
     int call(const DLTensor *const *inputs, int input_count, OutputTensor *outputs,
-             int *inout_output_count) const noexcept
+             int *inout_output_count, int priority = 0) const noexcept
     {
         if (session_ == nullptr)
             return C7X_INVALID;
-        return detail::Infer(*session_, inputs, input_count, outputs, inout_output_count);
+        return detail::Infer(*session_, inputs, input_count, outputs, inout_output_count, priority);
     }
 
   private:
@@ -368,9 +376,9 @@ class Module
     }
 
     /* For modules of one output. Throws Error. */
-    OutputTensor Run(const DLTensor *input)
+    OutputTensor Run(const DLTensor *input, int priority = 0)
     {
-        std::vector<OutputTensor> outputs = RunAll(&input, 1);
+        std::vector<OutputTensor> outputs = RunAll(&input, 1, priority);
         if (outputs.size() != 1)
             throw Error(C7X_SIZE, "the module has " + std::to_string(outputs.size()) +
                                       " outputs; Run with a vector returns all of them");
@@ -378,12 +386,12 @@ class Module
     }
 
     /* All outputs, in order. Throws Error. */
-    std::vector<OutputTensor> Run(const std::vector<DLTensor *> &inputs)
+    std::vector<OutputTensor> Run(const std::vector<DLTensor *> &inputs, int priority = 0)
     {
         if (inputs.size() > static_cast<size_t>(kMaxInputs))
             throw Error(C7X_INVALID, "" + std::to_string(inputs.size()) +
                                          " inputs; allowed are 0 to " + std::to_string(kMaxInputs));
-        return RunAll(inputs.data(), static_cast<int>(inputs.size()));
+        return RunAll(inputs.data(), static_cast<int>(inputs.size()), priority);
     }
 
     /*
@@ -459,13 +467,14 @@ class Module
         return session_ != nullptr && session_->CheckOpen() == C7X_OK;
     }
 
-    std::vector<OutputTensor> RunAll(const DLTensor *const *inputs, int input_count)
+    std::vector<OutputTensor> RunAll(const DLTensor *const *inputs, int input_count, int priority)
     {
         if (session_ == nullptr)
             throw Error(C7X_INVALID, last_error());
         std::vector<OutputTensor> outputs(C7X_CLIENT_OUTPUTS_MAX);
         int count = C7X_CLIENT_OUTPUTS_MAX;
-        int status = detail::Infer(*session_, inputs, input_count, outputs.data(), &count);
+        int status =
+            detail::Infer(*session_, inputs, input_count, outputs.data(), &count, priority);
         if (status != C7X_OK)
             throw Error(status, last_error());
         outputs.resize(static_cast<size_t>(count));

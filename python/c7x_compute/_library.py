@@ -19,6 +19,7 @@ RANK_MAX = 6
 OUTPUTS_MAX = 128
 TIMEOUT, TENSOR, SYMBOL, RESET, PROTOCOL, HOST_NOMEM = -5, -14, -10, -105, -107, -108
 KV_RESIDENT = 0x00010000
+PRIORITY_SHIFT, PRIORITY_MAX = 20, 8
 
 # Taken over word for word from the header, which a test compares.
 DECLARATIONS = """

@@ -11,7 +11,7 @@ from typing import Optional, Union
 import numpy as np
 
 from c7x_compute._flights import Flights
-from c7x_compute._library import KV_RESIDENT, OUTPUTS_MAX, PROTOCOL, RANK_MAX, TENSOR, TIMEOUT, Library, ffi
+from c7x_compute._library import OUTPUTS_MAX, PROTOCOL, RANK_MAX, TENSOR, TIMEOUT, Library, ffi
 from c7x_compute.dtypes import from_dtype, to_dtype
 from c7x_compute.errors import C7xError
 from c7x_compute.inspect import TensorSpec
@@ -45,7 +45,7 @@ class Session:
     """
 
     def __init__(self, library: Library, module_path: str, device: Optional[str], deadline: Optional[float],
-                 name: Optional[str]) -> None:
+                 name: Optional[str], priority: int) -> None:
         self.library = library
         self.process = os.getpid()
         self.holders: set = set()  # ids of arrays, tokens of runs; its add and discard are atomic
@@ -58,6 +58,7 @@ class Session:
         options = ffi.new("struct c7x_client_options *")
         library.c.c7x_client_options_init(options)
         options.device, options.name = strings
+        options.priority = priority
         if deadline is not None:
             options.deadline_ms = -1 if math.isinf(deadline) else math.ceil(deadline * 1000)
         out_client = ffi.new("struct c7x_client **")
@@ -115,21 +116,21 @@ class Session:
         if hasattr(self, "_clients"):
             self.close()
 
-    def infer(self, inputs: list[Input], kv_resident: bool, as_views: bool) -> tuple[list, int]:
+    def infer(self, inputs: list[Input], flags: int, as_views: bool) -> tuple[list, int]:
         """Runs the module; the outputs as copies, or as views of the output buffer, and the cycles."""
         with self._lock:
             self._pin_outputs()
             tensors = self._describe_all(inputs)
             try:
                 return self._take_all(as_views, lambda *out: self.library.c.c7x_client_infer_flags(
-                    self._client, self._handle, 0, tensors, len(inputs), *out, KV_RESIDENT if kv_resident else 0))
+                    self._client, self._handle, 0, tensors, len(inputs), *out, flags))
             except C7xError as error:
                 if error.code == TIMEOUT:  # the device may keep the buffers; there will be others
                     self._has_inputs = False
                     self._output_views = set()
                 raise
 
-    async def infer_async(self, inputs: list[Input], kv_resident: bool) -> tuple[list, int]:
+    async def infer_async(self, inputs: list[Input], flags: int) -> tuple[list, int]:
         """infer() without waiting; the outputs as copies."""
         c = self.library.c
 
@@ -138,7 +139,7 @@ class Session:
             options = ffi.new("struct c7x_infer_options *")
             c.c7x_infer_options_init(self._client, options)
             options.handle = self._handle
-            options.flags = KV_RESIDENT if kv_resident else 0
+            options.flags = flags
             options.output_bytes = self._output_bytes
             out_inference = ffi.new("struct c7x_inference **")
             self._check(c.c7x_client_infer_async(self._client, options, tensors, len(inputs), out_inference))

@@ -11,7 +11,8 @@ from typing import Any, Callable, Iterator, Optional, Sequence, Union
 
 import numpy as np
 
-from c7x_compute._library import RESET, SYMBOL, TENSOR, PathLike, load_library
+from c7x_compute._library import (KV_RESIDENT, PRIORITY_MAX, PRIORITY_SHIFT, RESET, SYMBOL, TENSOR, PathLike,
+                                  load_library)
 from c7x_compute._session import Input, Session
 from c7x_compute.errors import C7xError
 from c7x_compute.inspect import TensorSpec, read_declaration
@@ -27,21 +28,23 @@ class C7xVirtualMachine:
     follow one another on the device.
 
     module_path: lib0.out, as c7x-compile writes it. so_path: the native library, see find_c7x_arm_runtime_so. device:
-    "emu" (a private emulator), "emu:" (the user's shared one), "emu:PATH"; None: $C7X_DEVICE, else "emu". deadline: of
-    each call on the device, in seconds; math.inf for ever, None 60 s. name: shown to others who use the device.
+    "emu" (a private emulator), "emu:" (the user's shared one), "emu:c7x-2" (its second core, a device of its own),
+    "emu:PATH"; None: $C7X_DEVICE, else "emu". deadline: of each call on the device, in seconds; math.inf for ever, None
+    60 s. name: shown to others who use the device. priority: of runs that name none, 1 (highest) to 8; None: 4.
 
     Raises FileNotFoundError if there is no module, or no library, at the path; OSError if the library does not load.
     """
 
     def __init__(self, module_path: PathLike, so_path: Optional[PathLike] = None, device: Optional[str] = None,
-                 deadline: Optional[float] = None, name: Optional[str] = None) -> None:
+                 deadline: Optional[float] = None, name: Optional[str] = None,
+                 priority: Optional[int] = None) -> None:
         if deadline is not None and not deadline >= 0:
             raise ValueError(f"deadline is {deadline}; it is in seconds, at least 0")
         self._library = load_library(so_path)
         self._path = os.fspath(module_path)
         if not os.path.exists(self._path):
             raise FileNotFoundError(f"no module at {self._path}")
-        self._options = (device, deadline, name)
+        self._options = (device, deadline, name, _to_priority(priority))
         self._session: Optional[Session] = None
         self._last_cycles = 0
         self._lock = threading.RLock()
@@ -52,7 +55,7 @@ class C7xVirtualMachine:
             raise TypeError(f"functions have names, not {name!r}")
         return self.run
 
-    def run(self, *inputs: Any, kv_resident: bool = False) -> Outputs:
+    def run(self, *inputs: Any, kv_resident: bool = False, priority: Optional[int] = None) -> Outputs:
         """Runs the module once on `inputs`, in the order of the declaration.
 
         An input is an array (a numpy array, a numpy scalar, or what speaks the array protocol, the buffer protocol or
@@ -64,32 +67,36 @@ class C7xVirtualMachine:
         nothing, a TensorSpec in its place tells them. Outputs 1, 2, ... go to the slots for the next run; output 0
         alone is returned.
 
-        Raises TypeError for what is no array; C7xError: "TENSOR" names the input, what was expected and what it got;
-        "CALL" the module failed; "TIMEOUT" the deadline passed, and arrays of create_input() are ordinary memory from
-        now on, which the run that was given up may still read; "BUSY" the device's queue is full; "RESET" the device
-        went away, the next call opens it again.
-        """
-        return self._run(inputs, kv_resident, as_views=False)
+        priority: of this run, 1 (highest) to 8; None: the one of this object. A run of higher priority takes the core
+        from one of lower priority that is under way.
 
-    def run_nocopy(self, *inputs: Any, kv_resident: bool = False) -> Outputs:
+        Raises TypeError for what is no array; ValueError for a priority that there is not; C7xError: "TENSOR" names the
+        input, what was expected and what it got; "CALL" the module failed; "TIMEOUT" the deadline passed, and arrays of
+        create_input() are ordinary memory from now on, which the run that was given up may still read; "BUSY" the
+        device's queue is full; "RESET" the device went away, the next call opens it again.
+        """
+        return self._run(inputs, kv_resident, priority, as_views=False)
+
+    def run_nocopy(self, *inputs: Any, kv_resident: bool = False, priority: Optional[int] = None) -> Outputs:
         """Like run(), but the arrays that it returns are views of the device's output buffer: the next run() or
         run_nocopy() of this object overwrites them. They may outlive close(), which then keeps the session until the
         last one is gone.
         """
-        return self._run(inputs, kv_resident, as_views=True)
+        return self._run(inputs, kv_resident, priority, as_views=True)
 
-    async def run_async(self, *inputs: Any, kv_resident: bool = False) -> Outputs:
+    async def run_async(self, *inputs: Any, kv_resident: bool = False, priority: Optional[int] = None) -> Outputs:
         """run() without blocking the event loop, and without a thread; only opening the device and loading the module,
-        in the first call, block it. Several may be awaited at once, in several event loops; they run in the order in
-        which they were started, but for those of a module that does not declare its outputs and has more than 1 MiB of
-        them. Inputs are copied, and may change once the call has been started and awaits the device. The deadline runs
-        from then on.
+        in the first call, block it. Several may be awaited at once, in several event loops; those of one priority run
+        in the order in which they were started, but for those of a module that does not declare its outputs and has
+        more than 1 MiB of them. Inputs are copied, and may change once the call has been started and awaits the device.
+        The deadline runs from then on.
 
         Cancelled, it takes the run back, or leaves it to end on its own if the device has begun it.
         """
+        flags = _to_flags(kv_resident, priority)
         tensors = self._to_inputs(inputs, kv_resident)
         with self._held_session() as session:
-            outputs, self._last_cycles = await session.infer_async(tensors, kv_resident)
+            outputs, self._last_cycles = await session.infer_async(tensors, flags)
         return _one_or_all(outputs)
 
     def kv_bind(self, slots: int, slot_bytes: int = 0) -> None:
@@ -173,10 +180,11 @@ class C7xVirtualMachine:
                 self._session = None
         session.retire()
 
-    def _run(self, inputs: Sequence[Any], kv_resident: bool, as_views: bool) -> Outputs:
+    def _run(self, inputs: Sequence[Any], kv_resident: bool, priority: Optional[int], as_views: bool) -> Outputs:
+        flags = _to_flags(kv_resident, priority)
         tensors = self._to_inputs(inputs, kv_resident)
         with self._held_session() as session:
-            outputs, self._last_cycles = session.infer(tensors, kv_resident, as_views)
+            outputs, self._last_cycles = session.infer(tensors, flags, as_views)
         return _one_or_all(outputs)
 
     def _to_inputs(self, inputs: Sequence[Any], kv_resident: bool) -> list[Input]:
@@ -200,6 +208,19 @@ class C7xVirtualMachine:
             if error.code != SYMBOL:
                 raise
             return ()  # a module without a manifest
+
+
+def _to_priority(priority: Optional[int]) -> int:
+    """As the library takes it: 0 for None."""
+    if priority is None:
+        return 0
+    if priority not in range(1, PRIORITY_MAX + 1):
+        raise ValueError(f"priority is {priority!r}; it is 1 (highest) to {PRIORITY_MAX}")
+    return int(priority)
+
+
+def _to_flags(kv_resident: bool, priority: Optional[int]) -> int:
+    return (KV_RESIDENT if kv_resident else 0) | _to_priority(priority) << PRIORITY_SHIFT
 
 
 def _one_or_all(outputs: list) -> Outputs:

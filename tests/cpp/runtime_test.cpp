@@ -7,10 +7,13 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <unistd.h>
 
 static std::string folder;
 static bool is_failed; /* the case that runs */
@@ -312,6 +315,83 @@ static void load_takes_options()
     CHECK(status == C7X_NO_DEVICE);
 }
 
+/* ---- Priorities: on a shared emulator, so that another client can see which target runs what ----
+ */
+
+struct SharedEmulator {
+    std::string place;
+    c7x_client_options options;
+    std::string device;
+    c7x_client *observer = nullptr;
+
+    SharedEmulator() : options()
+    {
+        char name[] = "/tmp/c7x-cpp-XXXXXX";
+        place = mkdtemp(name) != nullptr ? name : "";
+        device = "emu:" + place + "/s";
+        c7x_client_options_init(&options);
+        options.device = device.c_str();
+        options.start = 1;
+        if (c7x_client_open_with(&options, &observer) != C7X_OK)
+            std::printf("%s\n", c7x_client_last_error(nullptr));
+    }
+    SharedEmulator(const SharedEmulator &) = delete;
+    SharedEmulator &operator=(const SharedEmulator &) = delete;
+    ~SharedEmulator()
+    {
+        c7x_client_close(observer);
+        (void)!c7x_emulator_stop(device.c_str(), 60000);
+        std::remove((place + "/s.lock").c_str());
+        rmdir(place.c_str());
+    }
+
+    /* Jobs that the targets 1 to 8 have done, as digits. */
+    std::string Jobs() const
+    {
+        c7x_target_info *targets = nullptr;
+        size_t count = 0;
+        std::string jobs;
+        if (c7x_client_list_targets(observer, &targets, &count) != C7X_OK)
+            return "";
+        for (size_t i = 0; i < 8 && i < count; i++)
+            jobs += std::to_string(targets[i].jobs_done);
+        c7x_list_free(targets);
+        return jobs;
+    }
+
+    /* A job is answered a moment before it counts as done. */
+    bool Comes(const std::string &jobs) const
+    {
+        for (int i = 0; i < 100000; i++)
+            if (Jobs() == jobs)
+                return true;
+        return false;
+    }
+};
+
+static void runs_have_the_nearest_priority_that_is_named()
+{
+    SharedEmulator emulator;
+    Input x({1, 2, 3, 4});
+    emulator.options.priority = 6;
+    c7x::Module module = c7x::Module::Load(folder + "/add_one.out", &emulator.options);
+    module.Run(&x.dl);
+    CHECK(emulator.Comes("00000100"));
+    module.Run(&x.dl, 2);
+    CHECK(emulator.Comes("01000100"));
+    module.Run(std::vector<DLTensor *>{&x.dl}, 1);
+    CHECK(emulator.Comes("11000100"));
+    const DLTensor *input = &x.dl;
+    c7x::OutputTensor y;
+    int count = 1;
+    CHECK(module["main"].call(&input, 1, &y, &count, 8) == C7X_OK && floats(y)[3] == 5);
+    CHECK(emulator.Comes("11000101"));
+    for (int priority : {-1, 9}) {
+        CHECK(module["main"].call(&input, 1, &y, &count, priority) == C7X_INVALID);
+        CHECK(std::strstr(module.last_error(), "allowed are 1 to 8") != nullptr);
+    }
+}
+
 static void run_throws_when_the_module_fails()
 {
     c7x::Module module = load("fails");
@@ -444,6 +524,7 @@ static const Case cases[] = {
     CASE(too_many_inputs_and_null_inputs_are_refused),
     CASE(load_throws_the_librarys_text),
     CASE(load_takes_options),
+    CASE(runs_have_the_nearest_priority_that_is_named),
     CASE(run_throws_when_the_module_fails),
     CASE(inputs_are_dealt_out_until_the_buffer_is_full),
     CASE(copied_inputs_go_behind_created_ones),

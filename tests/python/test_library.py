@@ -67,6 +67,9 @@ class Declarations(unittest.TestCase):
         limits = dict(re.findall(r"#define C7X_CLIENT_(\w+) (\d+)", header))
         self.assertEqual(_library.RANK_MAX, int(limits["RANK_MAX"]))
         self.assertEqual(_library.OUTPUTS_MAX, int(limits["OUTPUTS_MAX"]))
+        self.assertIn(f"#define C7X_INFER_PRIORITY_SHIFT {_library.PRIORITY_SHIFT}\n", header)
+        wire = (ROOT / "include" / "c7x_compute_protocol.h").read_text()
+        self.assertIn(f"#define C7X_WIRE_PRIORITY_MAX {_library.PRIORITY_MAX}u\n", wire)
         self.assertIn(f"#define C7X_INFER_KV_RESIDENT 0x{_library.KV_RESIDENT:08x}u", header)
 
     def test_version_is_the_librarys(self):

@@ -5,6 +5,7 @@ import array
 import asyncio
 import gc
 import importlib.util
+import json
 import os
 import pickle
 import subprocess
@@ -423,18 +424,63 @@ class Threads(unittest.TestCase):
 
 
 class SharedEmulator(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.device = f"emu:{folder.name}/socket"
+        self.tool("emulator", "start")
+        self.addCleanup(self.tool, "emulator", "stop")
+
+    def tool(self, *arguments):
+        return subprocess.run([str(BUILD / "bin" / "c7x_compute"), *arguments, "--device", self.device], check=True,
+                              stdout=subprocess.PIPE, text=True).stdout
+
+    def jobs(self):
+        """Priority: the jobs that its target has done, without those that have done none."""
+        targets = json.loads(self.tool("ps", "--json"))["targets"][:8]
+        return {i: target["jobs_done"] for i, target in enumerate(targets, 1) if target["jobs_done"]}
+
     def test_two_machines_of_one_emulator(self):
-        with tempfile.TemporaryDirectory() as folder:
-            device = f"emu:{folder}/socket"
-            tool = [str(BUILD / "bin" / "c7x_compute"), "emulator"]
-            subprocess.run([*tool, "start", "--device", device], check=True, stdout=subprocess.DEVNULL)
-            try:
-                with machine("add_one", device=device) as a, machine("many_outputs", device=device) as b:
-                    np.testing.assert_array_equal(a.run(X), X + 1)
-                    self.assertEqual(len(b.run()), 7)
-                    np.testing.assert_array_equal(a.run(X), X + 1)
-            finally:
-                subprocess.run([*tool, "stop", "--device", device], check=True, stdout=subprocess.DEVNULL)
+        with machine("add_one", device=self.device) as a, machine("many_outputs", device=self.device) as b:
+            np.testing.assert_array_equal(a.run(X), X + 1)
+            self.assertEqual(len(b.run()), 7)
+            np.testing.assert_array_equal(a.run(X), X + 1)
+
+    def test_a_run_has_the_nearest_priority_that_is_named(self):
+        with machine("add_one", device=self.device) as vm, machine("add_one", device=self.device, priority=6) as low:
+            vm.run(X)
+            vm.run(X, priority=np.int64(1))
+            vm.run_nocopy(X, priority=2)
+            asyncio.run(vm.run_async(X, priority=8))
+            low.run(X)
+            low.run(X)
+            np.testing.assert_array_equal(low["main"](X, priority=5), X + 1)
+            self.assertEqual(self.jobs(), {1: 1, 2: 1, 4: 1, 5: 1, 6: 2, 8: 1})
+            modules = json.loads(self.tool("ps", "--json"))["modules"]
+            self.assertEqual([module["priority"] for module in modules], [4, 6])
+
+    def test_a_higher_run_takes_the_core_from_a_lower_one(self):
+        async def race(low, high):
+            long = asyncio.create_task(low.run_async(np.array([1000], np.int32)))
+            await asyncio.sleep(0.1)
+            await high.run_async(X, priority=3)
+            self.assertFalse(long.done())
+            self.assertEqual((await long)[0], 1000)
+
+        with machine("spin", device=self.device) as low, machine("add_one", device=self.device) as high:
+            high.run(X)
+            asyncio.run(race(low, high))
+
+
+class Priorities(unittest.TestCase):
+    def test_others_than_1_to_8_are_refused(self):
+        for priority in (0, 9, -1, 1.5, "high"):
+            with self.subTest(priority), self.assertRaisesRegex(ValueError, "it is 1 .highest. to 8"):
+                machine("add_one", priority=priority)
+        with machine("add_one") as vm:
+            for run in (vm.run, vm.run_nocopy, lambda *x, **how: asyncio.run(vm.run_async(*x, **how))):
+                with self.assertRaisesRegex(ValueError, "priority is 9; it is 1 .highest. to 8"):
+                    run(X, priority=9)
 
 
 class RealModels(unittest.TestCase):
