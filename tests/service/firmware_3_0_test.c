@@ -346,6 +346,28 @@ static void what_needs_3_1_is_refused_before_it_is_sent(void **state)
     end(fixture);
 }
 
+/* A client with a priority of its own is told so when it loads, not only when it runs. */
+static void a_client_with_a_priority_loads_nothing(void **state)
+{
+    struct c7x_test_scripted *device = c7x_test_scripted_start(0x030000);
+    struct c7x_client_options options;
+    struct c7x_client *client = NULL;
+    char path[C7X_TEST_PATH_MAX];
+    uint32_t handle = 0;
+    (void)state;
+    c7x_client_options_init(&options);
+    options.priority = 2;
+    assert_int_equal(c7x_client_open_over(c7x_test_scripted_link(device), &options, &client),
+                     C7X_OK);
+    size_t before = c7x_test_scripted_frame_count(device);
+    c7x_test_module_path("add_one", path);
+    assert_unsupported(c7x_client_dyn_load(client, path, &handle));
+    assert_non_null(strstr(c7x_client_last_error(client), "has no priorities"));
+    assert_int_equal(c7x_test_scripted_frame_count(device), before);
+    c7x_client_close(client);
+    c7x_test_scripted_stop(device);
+}
+
 /* Type, seq, len, status, then the body; ".." is any byte. */
 static const char frozen_ping[] = "01000000 ........ 10000000 00000000";
 static const char frozen_printf[] = "30000000 ........ 20000000 00000000"
@@ -463,6 +485,7 @@ int main(void)
         cmocka_unit_test(asynchronous_inferences_run),
         cmocka_unit_test(a_late_answer_goes_to_nobody),
         cmocka_unit_test(what_needs_3_1_is_refused_before_it_is_sent),
+        cmocka_unit_test(a_client_with_a_priority_loads_nothing),
         cmocka_unit_test(the_frames_of_a_session_are_frozen),
         cmocka_unit_test(a_later_minor_version_is_spoken_to_as_3_1),
         cmocka_unit_test(another_major_version_is_refused_naming_both),
