@@ -3,13 +3,15 @@
 modules of growing size.
 
 Prints a table and writes build/bench/results.json: a list of {name, unit, ratio, goal, met}, where
-ratio is ours over onnxruntime's, and goal and met are null where no goal is set. Of `load-KIND-Nx`,
+ratio is ours over onnxruntime's, and goal and met are null where no goal is set. Of the rows of
+bench/priority.c, which have us, too, it is over the limit named there. Of `load-KIND-Nx`,
 which has ms, too, it is the time for each symbol and relocation over that of the smallest module, 1x.
 Exits 1 when a goal is missed.
 """
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -28,6 +30,7 @@ from models import MODELS  # noqa: E402
 RESULTS = ROOT / "build" / "bench" / "results.json"
 GOALS = {"resnet50-thin": 2.0}
 ROUND_SECONDS = 0.25
+PRIORITY_GOALS = {"preempt-section": 2.0, "critical-section": 1.0, "priority-p99": 1.0}
 LOADING_GOAL = 2.0  # linear, but for the caches that larger tables leave
 
 
@@ -75,7 +78,7 @@ class DeviceSession:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help="models, or loading; all when none is given")
+    parser.add_argument("names", nargs="*", help="models, loading, or priority; all when none is given")
     parser.add_argument("--rounds", type=int, default=8, help="turns for each side (default 8)")
     args = parser.parse_args()
     results = []
@@ -100,6 +103,8 @@ def main():
         print(f"{model.name:<16}{ours:>10.3f}{theirs:>16.3f}{ratio:>8.2f}{shown:>8}", flush=True)
     if not args.names or "loading" in args.names:
         results += measure_loading()
+    if not args.names or "priority" in args.names:
+        results += measure_priorities()
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")
     return 1 if any(result["met"] is False for result in results) else 0
@@ -129,6 +134,34 @@ def measure_loading():
         )
         shown = f"{LOADING_GOAL:.1f}{'' if met else ' missed'}"
         print(f"{name:<16}{float(load):>10.3f}{float(copy):>16.3f}{ratio:>8.2f}{shown:>8}", flush=True)
+    return rows
+
+
+def measure_priorities():
+    """The rows of pre-emption, critical sections and priorities; bench/priority.c says what each is."""
+    command = [str(ROOT / "build" / "bench" / "bench_priority"), str(ROOT / "build/tests/modules")]
+    environment = {**os.environ, "C7X_EMULATOR": str(ROOT / "build/bin/c7x_emulator")}
+    text = subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, check=True, env=environment
+    ).stdout
+    rows = []
+    print(f"{'priorities':<16}{'us':>10}{'limit us':>16}{'ratio':>8}{'goal':>8}")
+    for line in text.splitlines():
+        name, us, limit = line.split()
+        ratio, goal = float(us) / float(limit), PRIORITY_GOALS.get(name)
+        met = None if goal is None else ratio <= goal
+        rows.append(
+            {
+                "name": name,
+                "unit": "ratio",
+                "ratio": round(ratio, 3),
+                "goal": goal,
+                "met": met,
+                "us": float(us),
+            }
+        )
+        shown = "-" if goal is None else f"{goal:.1f}{'' if met else ' missed'}"
+        print(f"{name:<16}{float(us):>10.3f}{float(limit):>16.3f}{ratio:>8.2f}{shown:>8}", flush=True)
     return rows
 
 

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Times of pre-emption, critical sections and priorities, each beside what limits it in the same
+ * run. Prints one line each: NAME MICROSECONDS LIMIT-MICROSECONDS.
+ *
+ *   preempt-section    from the submit of a higher job to its first instruction, while a lower one
+ *                      runs short sections; limit: a signal to a thread and back
+ *   preempt-anywhere   the same while the lower one runs with interrupts on
+ *   critical-section   a TVM_lockInterrupts and its unlock; limit: 20 ns
+ *   priority-p99       the 99th percentile of a short request at PRI_1 while PRI_8 computes, on an
+ *                      emulator; limit: the same alone, the longest section, and 50 us
+ *   priority-mixed     1000 requests of each of 8 clients at 8 priorities; limit: all at one
+ */
+#define _GNU_SOURCE
+#include "c7x_compute_client.h"
+#include "c7x_module.h"
+#include "firmware/target/target.h"
+#include "firmware/tvm/tvm_impl.h"
+#include "os/os.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TURNS 2001
+#define PAIRS 5000000
+#define REQUESTS 500
+#define MIXED 1000
+#define PRIORITIES 8
+#define RUNS 5
+
+static void check(enum c7x_status status, const char *what)
+{
+    if (status == C7X_OK)
+        return;
+    fprintf(stderr, "priority: %s: %s: %s\n", what, c7x_status_name(status),
+            c7x_client_last_error(NULL));
+    exit(1);
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The value at that part of the sorted list. */
+static double part_of(double *values, size_t count, double part)
+{
+    qsort(values, count, sizeof *values, compare);
+    return values[(size_t)((double)(count - 1) * part)];
+}
+
+static double since_us(int64_t begin)
+{
+    return (double)(c7x_os_clock_ns() - begin) / 1e3;
+}
+
+/* ---- One core, without modules ---- */
+
+static atomic_bool arrived;
+static atomic_bool stopping;
+static struct c7x_core core;
+
+static void note_arrival(void)
+{
+    atomic_store(&arrived, true);
+}
+
+static void handle_signal(int number)
+{
+    (void)number;
+    note_arrival();
+}
+
+static void *spin_until_stopped(void *context)
+{
+    while (!atomic_load_explicit(&stopping, memory_order_relaxed))
+        continue;
+    return context;
+}
+
+static double wait_for_arrival(int64_t begin)
+{
+    while (!atomic_load_explicit(&arrived, memory_order_relaxed))
+        continue;
+    return since_us(begin);
+}
+
+static double signal_round_trip(void)
+{
+    static double times[TURNS];
+    pthread_t thread;
+    atomic_store(&stopping, false);
+    (void)signal(SIGUSR1, handle_signal);
+    if (pthread_create(&thread, NULL, spin_until_stopped, NULL) != 0)
+        exit(1);
+    for (int i = 0; i < TURNS; i++) {
+        atomic_store(&arrived, false);
+        int64_t begin = c7x_os_clock_ns();
+        (void)pthread_kill(thread, SIGUSR1);
+        times[i] = wait_for_arrival(begin);
+    }
+    atomic_store(&stopping, true);
+    (void)pthread_join(thread, NULL);
+    return part_of(times, TURNS, 0.5);
+}
+
+static void run_sections(struct c7x_job *job)
+{
+    (void)job;
+    while (!atomic_load_explicit(&stopping, memory_order_relaxed)) {
+        c7x_os_interrupts_on();
+        c7x_os_interrupts_off();
+        for (volatile int i = 0; i < 100; i++)
+            continue;
+    }
+}
+
+static void run_openly(struct c7x_job *job)
+{
+    (void)job;
+    c7x_os_interrupts_on();
+    (void)spin_until_stopped(NULL);
+    c7x_os_interrupts_off();
+}
+
+static void run_high(struct c7x_job *job)
+{
+    (void)job;
+    note_arrival();
+}
+
+static void run_core(void *context)
+{
+    c7x_core_run(context);
+}
+
+static void do_nothing(enum c7x_job_end reason)
+{
+    (void)reason;
+}
+
+static void do_nothing_either(void)
+{
+}
+
+/* From submit to the first instruction of the higher job, and until the lower one is back. */
+static double preemption(void (*run_low)(struct c7x_job *job))
+{
+    static double times[TURNS];
+    const struct c7x_core_config config = {.number = 1,
+                                           .stack_bytes = 256 * 1024,
+                                           .end_job = do_nothing,
+                                           .end_stuck_section = do_nothing_either};
+    struct c7x_job low = {.run = run_low};
+    struct c7x_os_task task;
+    struct c7x_target_state state;
+    atomic_store(&stopping, false);
+    check(c7x_core_init(&core, &config), "core");
+    check(c7x_os_task_create(&task, "core", 0, run_core, &core), "task");
+    check(c7x_core_submit(&core, C7X_TARGET_PRI_8, &low), "submit");
+    for (int i = 0; i < TURNS; i++) {
+        struct c7x_job high = {.run = run_high};
+        do
+            c7x_core_get_state(&core, C7X_TARGET_PRI_8, &state);
+        while (!state.has_job || state.is_preempted);
+        atomic_store(&arrived, false);
+        int64_t begin = c7x_os_clock_ns();
+        check(c7x_core_submit(&core, C7X_TARGET_PRI_1, &high), "submit");
+        times[i] = wait_for_arrival(begin);
+        do
+            c7x_core_get_state(&core, C7X_TARGET_PRI_1, &state);
+        while (state.has_job);
+    }
+    atomic_store(&stopping, true);
+    c7x_core_stop(&core);
+    c7x_os_task_join(&task);
+    c7x_core_deinit(&core);
+    return part_of(times, TURNS, 0.5);
+}
+
+static double critical_section(void)
+{
+    struct c7x_tvm_context context = {0};
+    c7x_tvm_context_set(&context);
+    int64_t begin = c7x_os_clock_ns();
+    for (int i = 0; i < PAIRS; i++)
+        TVM_unlockInterrupts(TVM_lockInterrupts());
+    double each = since_us(begin) / PAIRS;
+    c7x_tvm_context_set(NULL);
+    return each;
+}
+
+/* ---- An emulator ---- */
+
+static char device[64];
+static char modules[512];
+
+static struct c7x_client *open_client(int priority)
+{
+    struct c7x_client_options options;
+    struct c7x_client *client = NULL;
+    c7x_client_options_init(&options);
+    options.device = device;
+    options.start = 1;
+    options.priority = priority;
+    check(c7x_client_open_with(&options, &client), "open");
+    return client;
+}
+
+static uint32_t load(struct c7x_client *client, const char *name)
+{
+    char path[600];
+    uint32_t handle = 0;
+    (void)snprintf(path, sizeof path, "%s/%s.out", modules, name);
+    check(c7x_client_dyn_load(client, path, &handle), path);
+    return handle;
+}
+
+static enum c7x_status spin(struct c7x_client *client, uint32_t handle, int32_t ms)
+{
+    struct c7x_client_tensor input = {&ms, sizeof ms, 1, C7X_DTYPE_INT, 32, 0, {1}};
+    struct c7x_client_tensor output;
+    int count = 1;
+    return c7x_client_infer(client, handle, 0, &input, 1, &output, &count, NULL);
+}
+
+struct runner {
+    pthread_t thread;
+    int priority;
+    int32_t ms;
+    long requests; /* -1: until stopped */
+};
+
+static void *run_requests(void *context)
+{
+    const struct runner *runner = context;
+    struct c7x_client *client = open_client(runner->priority);
+    uint32_t handle = load(client, "spin");
+    for (long i = 0; i != runner->requests && !atomic_load(&stopping); i++)
+        check(spin(client, handle, runner->ms), "infer");
+    c7x_client_close(client);
+    return NULL;
+}
+
+static void start(struct runner *runner)
+{
+    if (pthread_create(&runner->thread, NULL, run_requests, runner) != 0)
+        exit(1);
+}
+
+static double p99(struct c7x_client *client, uint32_t handle)
+{
+    static double times[REQUESTS];
+    for (int i = 0; i < REQUESTS; i++) {
+        int64_t begin = c7x_os_clock_ns();
+        check(spin(client, handle, 0), "infer");
+        times[i] = since_us(begin);
+    }
+    return part_of(times, REQUESTS, 0.99);
+}
+
+/* Median of runs; *out_limit is of those runs, too. */
+static double high_while_low_computes(double *out_limit)
+{
+    double with[RUNS];
+    double limits[RUNS];
+    struct c7x_client *client = open_client(1);
+    uint32_t handle = load(client, "spin");
+    for (int run = 0; run < RUNS; run++) {
+        struct runner low = {.priority = 8, .ms = 50, .requests = -1};
+        double alone = p99(client, handle);
+        int64_t begin = c7x_os_clock_ns();
+        check(spin(client, handle, 100), "infer");
+        double section = since_us(begin) / 100;
+        atomic_store(&stopping, false);
+        start(&low);
+        check(spin(client, handle, 100), "infer"); /* until it surely computes */
+        with[run] = p99(client, handle);
+        atomic_store(&stopping, true);
+        (void)pthread_join(low.thread, NULL);
+        limits[run] = alone + section + 50;
+    }
+    c7x_client_close(client);
+    *out_limit = part_of(limits, RUNS, 0.5);
+    return part_of(with, RUNS, 0.5);
+}
+
+static double mixed(bool at_one)
+{
+    struct runner runners[PRIORITIES];
+    atomic_store(&stopping, false);
+    int64_t begin = c7x_os_clock_ns();
+    for (int i = 0; i < PRIORITIES; i++) {
+        runners[i] = (struct runner){.priority = at_one ? 4 : i + 1, .requests = MIXED};
+        start(&runners[i]);
+    }
+    for (int i = 0; i < PRIORITIES; i++)
+        (void)pthread_join(runners[i].thread, NULL);
+    return since_us(begin) / (PRIORITIES * MIXED);
+}
+
+static void print(const char *name, double us, double limit)
+{
+    printf("%s %.4f %.4f\n", name, us, limit);
+    (void)fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    double limit;
+    if (argc != 2) {
+        fprintf(stderr, "usage: bench_priority FOLDER-OF-TEST-MODULES\n");
+        return 2;
+    }
+    (void)snprintf(modules, sizeof modules, "%s", argv[1]);
+    (void)snprintf(device, sizeof device, "emu:/tmp/c7x-bench-%d.sock", (int)getpid());
+    double round_trip = signal_round_trip();
+    print("preempt-section", preemption(run_sections), round_trip);
+    print("preempt-anywhere", preemption(run_openly), round_trip);
+    print("critical-section", critical_section(), 0.020);
+    double with = high_while_low_computes(&limit);
+    print("priority-p99", with, limit);
+    double at_one = mixed(true);
+    double at_one = mixed(true);
+    print("priority-mixed", mixed(false), at_one);
+    check(c7x_emulator_stop(device, 1000), "stop");
+    return 0;
+}
