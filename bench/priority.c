@@ -328,7 +328,6 @@ int main(int argc, char **argv)
     double with = high_while_low_computes(&limit);
     print("priority-p99", with, limit);
     double at_one = mixed(true);
-    double at_one = mixed(true);
     print("priority-mixed", mixed(false), at_one);
     check(c7x_emulator_stop(device, 1000), "stop");
     return 0;

@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterator, Optional, Sequence, Union
 
 import numpy as np
 
-from c7x_compute._library import (KV_RESIDENT, PRIORITY_MAX, PRIORITY_SHIFT, RESET, SYMBOL, TENSOR, PathLike,
+from c7x_compute._library import (FAULT, FAULTED, KV_RESIDENT, PRIORITY_MAX, PRIORITY_SHIFT, RESET, SYMBOL, TENSOR, PathLike,
                                   load_library)
 from c7x_compute._session import Input, Session
 from c7x_compute.errors import C7xError
@@ -24,8 +24,8 @@ class C7xVirtualMachine:
     """Runs one module on a C7x device.
 
     The device is opened and the module loaded by the first call that needs it, and again by the first one after close(),
-    after the device went away (C7xError "RESET"), or in a forked process. Any thread may call; the runs of one object
-    follow one another on the device.
+    after the device went away (C7xError "RESET") or the module's code failed ("FAULT"), or in a forked process. Any
+    thread may call; the runs of one object follow one another on the device.
 
     module_path: lib0.out, as c7x-compile writes it. so_path: the native library, see find_c7x_arm_runtime_so. device:
     "emu" (a private emulator), "emu:" (the user's shared one), "emu:c7x-2" (its second core, a device of its own),
@@ -73,7 +73,8 @@ class C7xVirtualMachine:
         Raises TypeError for what is no array; ValueError for a priority that there is not; C7xError: "TENSOR" names the
         input, what was expected and what it got; "CALL" the module failed; "TIMEOUT" the deadline passed, and arrays of
         create_input() are ordinary memory from now on, which the run that was given up may still read; "BUSY" the
-        device's queue is full; "RESET" the device went away, the next call opens it again.
+        device's queue is full; "FAULT" the module's code did what it must not (the text says what, and where), the
+        next call loads it again; "RESET" the device went away, the next call opens it again.
         """
         return self._run(inputs, kv_resident, priority, as_views=False)
 
@@ -168,7 +169,7 @@ class C7xVirtualMachine:
         try:
             yield session
         except C7xError as error:
-            if error.code == RESET:
+            if error.code in (RESET, FAULT, FAULTED):
                 self._forget(session)
             raise
         finally:

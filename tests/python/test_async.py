@@ -99,7 +99,7 @@ class Failing(unittest.IsolatedAsyncioTestCase):
             np.testing.assert_array_equal(results[1], X + 1)
 
     async def test_opens_again_after_the_device_went_away(self):
-        vm = machine("crashes")
+        vm = machine("dies")
         for _ in range(2):
             results = await asyncio.gather(*(vm.run_async() for _ in range(3)), return_exceptions=True)
             self.assertTrue(all(isinstance(result, C7xError) for result in results), results)

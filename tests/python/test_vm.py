@@ -237,14 +237,18 @@ class OtherModules(unittest.TestCase):
             vm.create_input(1, np.int32)[:] = 1  # there is a buffer again
 
     def test_opens_again_after_the_device_went_away(self):
-        vm = machine("crashes")
-        with self.assertRaises(C7xError) as caught:
-            vm.run()
-        self.assertEqual(caught.exception.name, "RESET")
-        self.assertFalse(vm.is_loaded)
-        with self.assertRaises(C7xError) as caught:  # loaded again, crashes again
-            vm.run()
-        self.assertEqual(caught.exception.name, "RESET")
+        self._fails_twice("dies", "RESET")
+
+    def test_loads_again_after_a_fault(self):
+        self._fails_twice("crashes", "FAULT")
+
+    def _fails_twice(self, module, name):
+        vm = machine(module)
+        for _ in range(2):  # loaded again, it fails again
+            with self.assertRaises(C7xError) as caught:
+                vm.run()
+            self.assertEqual(caught.exception.name, name)
+            self.assertFalse(vm.is_loaded)
         vm.close()
 
 
@@ -350,7 +354,7 @@ class SharedMemory(unittest.TestCase):
         self.assertEqual(session._clients, [])
 
     def test_memory_outlives_a_reset(self):
-        vm = machine("crashes")
+        vm = machine("dies")
         x = vm.create_input(4)
         x[:] = X
         with self.assertRaises(C7xError):
