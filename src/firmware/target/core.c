@@ -178,7 +178,7 @@ void c7x_core_tick(struct c7x_core *core)
         if (is_stuck(core, running, now))
             running->end = C7X_JOB_STUCK;
         /* Again and again, since where it is now it may be impossible to end it. */
-        if (running->end == C7X_JOB_STUCK || c7x_target_next(core, now) != running)
+        if (running->end != C7X_JOB_GOES_ON || c7x_target_next(core, now) != running)
             c7x_os_interrupt_raise(&core->interrupt);
     }
     c7x_os_mutex_unlock(&core->lock);

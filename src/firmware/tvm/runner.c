@@ -267,6 +267,7 @@ static int call_entry(struct instance *instance, uint32_t input_count, TVMFFIAny
     int return_value;
     context->end = C7X_TVM_RETURNED;
     context->section_number = 0;
+    context->is_cancelled = false;
     context->end_point = &end_point;
     if (setjmp(end_point) != 0) {
         c7x_os_interrupts_restore(depth);

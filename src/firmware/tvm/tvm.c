@@ -56,6 +56,8 @@ void c7x_tvm_section_leave(int32_t depth)
         (void)atomic_fetch_add_explicit(context->section_count, 1, memory_order_relaxed);
     context->is_section_end = true;
     c7x_os_interrupts_on();
+    if (context->is_cancelled)
+        c7x_tvm_end_call(C7X_TVM_CANCELLED, NULL);
     context->is_section_end = false;
 }
 
@@ -78,8 +80,13 @@ void c7x_tvm_export_leave(void)
 void c7x_tvm_end_call(enum c7x_tvm_end end, const struct c7x_os_fault *fault)
 {
     struct c7x_tvm_context *context = c7x_tvm_context();
-    if (context == NULL || context->end_point == NULL || context->export_depth != 0 ||
-        (end == C7X_TVM_CANCELLED && !context->is_section_end))
+    if (context == NULL || context->end_point == NULL)
+        return;
+    if (end == C7X_TVM_CANCELLED && !context->is_section_end) {
+        context->is_cancelled = true;
+        return;
+    }
+    if (context->export_depth != 0)
         return;
     context->end = end;
     context->is_section_end = false;

@@ -35,8 +35,8 @@ enum c7x_tvm_end {
 
 /*
  * Ends the call that is under way on this stack, in the middle of the module's code, and does not
- * return. It returns when it cannot: there is no call, firmware code works for the module, or, when
- * it is cancelled, this is not the end of a section. `fault` is for C7X_TVM_FAULTED alone.
+ * return. It returns when it cannot: there is no call, or firmware code works for the module; one
+ * that is cancelled ends at the end of its next section. `fault` is for C7X_TVM_FAULTED alone.
  */
 void c7x_tvm_end_call(enum c7x_tvm_end end, const struct c7x_os_fault *fault);
 
