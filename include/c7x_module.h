@@ -405,7 +405,9 @@ enum c7x_manifest_tag {
     C7X_MANIFEST_OUTPUT = 8,
     C7X_MANIFEST_OPERATOR = 9,
     C7X_MANIFEST_MODEL = 10,
-    C7X_MANIFEST_CONSTANTS = 11
+    C7X_MANIFEST_CONSTANTS = 11,
+    C7X_MANIFEST_PREEMPT =
+        12 /* u32; 1: higher priorities may take the core inside of sections, too */
 };
 
 /* Payload of INPUT and OUTPUT: this, then i64 shape[ndim], then the name, NUL-terminated. */

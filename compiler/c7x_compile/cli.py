@@ -61,6 +61,12 @@ def _parser():
         help="print the time of each operator after each call",
     )
     parser.add_argument(
+        "--preempt",
+        choices=("sections", "anywhere"),
+        default="sections",
+        help="where a higher priority takes the core: between operators (default), or also inside",
+    )
+    parser.add_argument(
         "--emit-c", metavar="DIR", help="also write the C, its data and the commands"
     )
     parser.add_argument(
@@ -118,6 +124,7 @@ def _run(parser, args):
         constants=constants,
         plain=args.plain,
         profile=args.profile_layers,
+        preempt_anywhere=args.preempt == "anywhere",
         emit_c=Path(args.emit_c) if args.emit_c else None,
     )
     result = compile_model(args.model, options, Progress(args.quiet))

@@ -23,7 +23,8 @@ _DTYPE_CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
 @dataclass
 class Options:
     """shapes: input name -> tuple; constants: input name -> text of its frozen value; output: module
-    file or None; emit_c: folder or None; plain: unscheduled loops; profile: TVMPrintLayerProfile.
+    file or None; emit_c: folder or None; plain: unscheduled loops; profile: TVMPrintLayerProfile;
+    preempt_anywhere: a higher priority may take the core in the middle of an operator.
     """
 
     target: object
@@ -32,6 +33,7 @@ class Options:
     constants: dict = field(default_factory=dict)
     plain: bool = False
     profile: bool = False
+    preempt_anywhere: bool = False
     emit_c: Path = None
 
 
@@ -83,6 +85,7 @@ def compile_model(path, options, progress):
             operators=tuple(emitted.operators),
             model=Path(path).name,
             constant_sizes=tuple(len(data) for _, _, data in emitted.tensors),
+            preempt_anywhere=options.preempt_anywhere,
         )
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)

@@ -20,6 +20,7 @@ TAG_OUTPUT = 8
 TAG_OPERATOR = 9
 TAG_MODEL = 10
 TAG_CONSTANTS = 11
+TAG_PREEMPT = 12
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Manifest:
     operators: tuple
     model: str
     constant_sizes: tuple
+    preempt_anywhere: bool = False
 
 
 def pack_weights(tensors, alignment):
@@ -97,6 +99,8 @@ def pack_manifest(manifest):
         (TAG_MODEL, manifest.model.encode()),
         (TAG_CONSTANTS, struct.pack(f"<{len(manifest.constant_sizes)}Q", *manifest.constant_sizes)),
     ]
+    if manifest.preempt_anywhere:
+        records.append((TAG_PREEMPT, struct.pack("<I", 1)))
     records += [(TAG_INPUT, _pack_tensor(tensor)) for tensor in manifest.inputs]
     records += [(TAG_OUTPUT, _pack_tensor(tensor)) for tensor in manifest.outputs]
     records += [

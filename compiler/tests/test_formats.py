@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """weights.bin, io_meta and the manifest, byte for byte."""
 
+import dataclasses
 import struct
 import unittest
 
@@ -95,8 +96,11 @@ class ManifestBlob(unittest.TestCase):
             by_tag[weights.TAG_INPUT], struct.pack("<BBHIqq", 6, 8, 1, 2, 2, 3) + b"x\0"
         )
         self.assertEqual(by_tag[weights.TAG_OUTPUT], struct.pack("<BBHI", 2, 32, 1, 0) + b"y\0")
+        self.assertNotIn(weights.TAG_PREEMPT, by_tag)
         operators = [payload for tag, payload in records if tag == weights.TAG_OPERATOR]
         self.assertEqual(operators, [b"\0\0\0\0a/Conv\0", b"\1\0\0\0b/Relu\0"])
+        anywhere = weights.pack_manifest(dataclasses.replace(manifest, preempt_anywhere=True))
+        self.assertIn(struct.pack("<III", weights.TAG_PREEMPT, 4, 1), anywhere)
 
 
 if __name__ == "__main__":

@@ -65,6 +65,8 @@ void c7x_os_stack_adopt(struct c7x_os_stack *stack);
 /* Leaves `from`, which runs, for `to`, which goes on where it was left; returns when somebody
  * switches back. All in one task, also in what interrupts it. */
 void c7x_os_stack_switch(struct c7x_os_stack *from, struct c7x_os_stack *to);
+/* How long the stack that runs has been left for others so far, in c7x_os_cycles(). */
+uint64_t c7x_os_stack_away(void);
 /* Whether an access to the address, which failed, is what the stack that runs does when it is full.
  */
 bool c7x_os_stack_is_full(const void *address);

@@ -203,6 +203,44 @@ static void an_unload_keeps_its_turn(void **state)
     take_infer(4, C7X_HANDLE);
 }
 
+/* A module whose sections hold nothing off. */
+static void a_module_may_be_preempted_anywhere(void **state)
+{
+    uint32_t open;
+    c7x_test_needs_signals();
+    (void)state;
+    open = load("open", 8);
+    send_spin(open, 0, 1, 1000);
+    C7X_TEST_WAIT_UNTIL(runs_at(8), SOON_MS);
+    for (uint32_t i = 2; i < 12; i++) {
+        send_spin(client.spin, 1, i, 0);
+        take_infer(i, C7X_OK);
+        C7X_TEST_WAIT_UNTIL(runs_at(8), SOON_MS);
+    }
+    take_infer(1, C7X_OK);
+}
+
+/* What others took in between is not the job's own time. */
+static void cycles_are_the_jobs_own(void **state)
+{
+    struct c7x_response alone;
+    struct c7x_response response;
+    uint32_t other = load("spin", 0);
+    (void)state;
+    send_spin(other, 1, 1, 100);
+    assert_int_equal(c7x_steps_take(client.link, C7X_MSG_INFER, 1, &alone), C7X_OK);
+    start_endless(client.spin, 2);
+    cancel(2);
+    send_spin(client.spin, 8, 2, 50);
+    C7X_TEST_WAIT_UNTIL(runs_at(8), SOON_MS);
+    for (int i = 0; i < 5; i++) {
+        send_spin(other, 1, 1, 100);
+        take_infer(1, C7X_OK);
+    }
+    assert_int_equal(c7x_steps_take(client.link, C7X_MSG_INFER, 2, &response), C7X_OK);
+    assert_in_range(response.body.infer.cycles, 1, 3 * alone.body.infer.cycles);
+}
+
 /* ---- L2 ---- */
 
 static const int32_t *result_of(const struct c7x_response *response)
@@ -259,6 +297,8 @@ int main(void)
         TEST(a_module_that_a_higher_request_wants_is_finished_first),
         TEST(loads_and_unloads_come_through),
         TEST(an_unload_keeps_its_turn),
+        TEST(a_module_may_be_preempted_anywhere),
+        TEST(cycles_are_the_jobs_own),
         TEST(what_a_module_keeps_in_l2_survives_others),
         TEST(a_module_that_is_alone_is_activated_once),
     };

@@ -152,6 +152,7 @@ static enum c7x_status check_record(const struct c7x_manifest_record *record,
 static enum c7x_status read_record(const struct c7x_manifest_record *record, const uint8_t *payload,
                                    struct c7x_manifest *manifest, struct c7x_error *error)
 {
+    uint32_t word;
     switch (record->tag) {
     case C7X_MANIFEST_WORKSPACE_BYTES:
         return read_u64(payload, record->payload_bytes, &manifest->workspace_bytes, error);
@@ -159,6 +160,12 @@ static enum c7x_status read_record(const struct c7x_manifest_record *record, con
         return read_u64(payload, record->payload_bytes, &manifest->l2_bytes, error);
     case C7X_MANIFEST_FAST_BYTES:
         return read_u64(payload, record->payload_bytes, &manifest->fast_bytes, error);
+    case C7X_MANIFEST_PREEMPT:
+        if (record->payload_bytes != sizeof(word))
+            return refuse(error, "the record of pre-emption is not 4 bytes");
+        memcpy(&word, payload, sizeof(word));
+        manifest->preempt_anywhere = word == 1;
+        return C7X_OK;
     case C7X_MANIFEST_INPUT:
         if (manifest->input_count == C7X_INFER_INPUTS_MAX)
             return refuse(error, "more than 128 inputs");

@@ -22,6 +22,7 @@ struct c7x_manifest {
     uint64_t workspace_bytes;
     uint64_t l2_bytes;
     uint64_t fast_bytes;
+    bool preempt_anywhere;
     uint32_t input_count;
     uint32_t output_count;
     struct c7x_manifest_io *inputs; /* a block of the heap, with the outputs behind it */

@@ -126,6 +126,7 @@ static enum c7x_status bind_scratch(struct instance *instance,
         return c7x_error_set(error, C7X_NOMEM, "tvm",
                              "needs %" PRIu64 " bytes of L2; the device has %" PRIu32, bytes,
                              c7x_tvm.l2_size);
+    instance->context.is_open = instance->manifest.preempt_anywhere;
     instance->context.scratch.activate = symbols->find(symbols, "c7x_module_activate");
     instance->context.scratch.deactivate = symbols->find(symbols, "c7x_module_deactivate");
     if (!c7x_tvm_reserve_scratch(&instance->context, (uint32_t)bytes))
@@ -264,6 +265,7 @@ static int call_entry(struct instance *instance, uint32_t input_count, TVMFFIAny
     const int depth = c7x_os_interrupts_depth();
     jmp_buf end_point;
     uint64_t start;
+    uint64_t away;
     int return_value;
     context->end = C7X_TVM_RETURNED;
     context->section_number = 0;
@@ -277,12 +279,13 @@ static int call_entry(struct instance *instance, uint32_t input_count, TVMFFIAny
     c7x_tvm_activate(context);
     c7x_trace(C7X_STATION_KERNEL);
     start = c7x_os_cycles();
+    away = c7x_os_stack_away();
     c7x_os_interrupts_on();
     return_value =
         instance->entry(instance->input_values, (int)input_count, context->constants, output);
     close_sections(context);
     c7x_os_interrupts_off();
-    *out_cycles = c7x_os_cycles() - start;
+    *out_cycles = c7x_os_cycles() - start - (c7x_os_stack_away() - away);
     return return_value;
 }
 

@@ -39,6 +39,8 @@ int32_t c7x_tvm_section_enter(void)
         c7x_os_interrupts_off();
         context->section_number++;
         c7x_tvm_activate(context);
+        if (context->is_open)
+            c7x_os_interrupts_on();
     }
     return context->section_depth++;
 }
@@ -55,7 +57,8 @@ void c7x_tvm_section_leave(int32_t depth)
     if (context->section_count != NULL)
         (void)atomic_fetch_add_explicit(context->section_count, 1, memory_order_relaxed);
     context->is_section_end = true;
-    c7x_os_interrupts_on();
+    if (!context->is_open)
+        c7x_os_interrupts_on();
     if (context->is_cancelled)
         c7x_tvm_end_call(C7X_TVM_CANCELLED, NULL);
     context->is_section_end = false;

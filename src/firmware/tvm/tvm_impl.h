@@ -43,6 +43,7 @@ struct c7x_tvm_context {
     int32_t section_depth;
     uint32_t section_number;         /* how many outermost ones have begun in this call */
     int export_depth;                /* firmware code works for the module: nothing may end it */
+    bool is_open;                    /* its sections do not hold interrupts off */
     bool is_cancelled;               /* to end at the end of its next section */
     bool is_section_end;             /* interrupts are let in at the end of a section */
     _Atomic uint32_t *section_count; /* of the job; NULL: nobody counts */

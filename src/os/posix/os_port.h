@@ -37,6 +37,7 @@ struct c7x_os_stack {
     void *fake;  /* AddressSanitizer's and ThreadSanitizer's view of it */
     void *fiber;
     void *locals[C7X_OS_PORT_LOCALS];
+    uint64_t away;
     int off_depth; /* of interrupts, while another runs */
     void (*run)(void *context);
     void *run_context;

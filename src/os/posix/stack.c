@@ -155,6 +155,7 @@ void c7x_os_stack_adopt(struct c7x_os_stack *stack)
 
 void c7x_os_stack_switch(struct c7x_os_stack *from, struct c7x_os_stack *to)
 {
+    uint64_t left = c7x_os_cycles();
     from->off_depth = off_depth;
     interrupted_code = NULL;
     running = to;
@@ -163,6 +164,12 @@ void c7x_os_stack_switch(struct c7x_os_stack *from, struct c7x_os_stack *to)
         c7x_os_panic("cannot switch stacks");
     after_switch(from);
     off_depth = from->off_depth;
+    from->away += c7x_os_cycles() - left;
+}
+
+uint64_t c7x_os_stack_away(void)
+{
+    return running != NULL ? running->away : 0;
 }
 
 bool c7x_os_stack_is_full(const void *address)
