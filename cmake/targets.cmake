@@ -50,3 +50,16 @@ function(c7x_test name label)
   set_tests_properties(${name} PROPERTIES LABELS "${label}" TIMEOUT ${arg_SECONDS}
     ENVIRONMENT "C7X_BUILD_DIR=${CMAKE_BINARY_DIR};C7X_EMULATOR=${CMAKE_BINARY_DIR}/bin/c7x_emulator")
 endfunction()
+
+# c7x_test_again(NAME SUFFIX VARIABLE=VALUE): the same program once more, in another environment.
+function(c7x_test_again name suffix setting)
+  if(NOT C7X_TESTS)
+    return()
+  endif()
+  get_test_property(${name} LABELS labels)
+  get_test_property(${name} TIMEOUT seconds)
+  get_test_property(${name} ENVIRONMENT environment)
+  add_test(NAME ${name}_${suffix} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name}_${suffix} PROPERTIES LABELS "${labels}" TIMEOUT ${seconds}
+    ENVIRONMENT "${environment};${setting}")
+endfunction()

@@ -49,6 +49,9 @@ bool c7x_os_event_wait(struct c7x_os_event *event, int64_t deadline_ns);
  * port's default. */
 enum c7x_status c7x_os_task_create(struct c7x_os_task *task, const char *name, size_t stack_bytes,
                                    void (*run)(void *context), void *context) C7X_NODISCARD;
+/* From now on the calling task, which works little and seldom, runs before ordinary ones, on a busy
+ * machine too. False: it is not allowed to, and all works as well, but later. */
+bool c7x_os_task_be_urgent(void);
 /* Waits until the task's function has returned, and frees what it used. */
 void c7x_os_task_join(struct c7x_os_task *task);
 

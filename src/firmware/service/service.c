@@ -302,6 +302,7 @@ bool c7x_service_serve(struct c7x_service *service)
 
 void c7x_service_stand_in(struct c7x_service *service)
 {
+    (void)c7x_os_task_be_urgent();
     while (c7x_core_wait_until_busy(service->config.core) && c7x_service_serve(service))
         continue;
 }

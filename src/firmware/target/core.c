@@ -188,6 +188,7 @@ void c7x_core_tick(struct c7x_core *core)
 static void run_ticker(void *context)
 {
     struct c7x_core *core = context;
+    (void)c7x_os_task_be_urgent();
     for (;;) {
         c7x_os_mutex_lock(&core->lock);
         bool stops = core->ticker_stops;

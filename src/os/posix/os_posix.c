@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,6 +141,16 @@ enum c7x_status c7x_os_task_create(struct c7x_os_task *task, const char *name, s
         return C7X_NOMEM;
     pthread_setname_np(task->thread, name);
     return C7X_OK;
+}
+
+/* $C7X_REALTIME set to "0": as where it is not allowed. */
+bool c7x_os_task_be_urgent(void)
+{
+    const struct sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
+    const char *wanted = getenv("C7X_REALTIME");
+    if (wanted != NULL && strcmp(wanted, "0") == 0)
+        return false;
+    return pthread_setschedparam(pthread_self(), SCHED_FIFO, &lowest) == 0;
 }
 
 void c7x_os_task_join(struct c7x_os_task *task)

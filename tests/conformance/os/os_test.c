@@ -151,6 +151,138 @@ static void cache_operations_keep_the_bytes(void **state)
         assert_int_equal(bytes[i], 7);
 }
 
+/* ---- Stacks ---- */
+
+#define SWITCHES 1000
+
+static struct c7x_os_stack own_stack;
+static struct c7x_os_stack other_stack;
+static int other_count;
+
+static void count_on_the_other(void *context)
+{
+    int *seen = context;
+    c7x_os_set_local(C7X_OS_LOCAL_CALL, &other_count);
+    for (int i = 0;; i++) {
+        volatile char room[4096];
+        room[0] = (char)i;
+        *seen = i + (room[0] - (char)i);
+        assert_int_equal(c7x_os_interrupts_depth(), 1);
+        assert_ptr_equal(c7x_os_local(C7X_OS_LOCAL_CALL), &other_count);
+        c7x_os_stack_switch(&other_stack, &own_stack);
+    }
+}
+
+static void stacks_go_on_where_they_were_left(void **state)
+{
+    (void)state;
+    int seen = -1;
+    int own = 7;
+    c7x_os_stack_adopt(&own_stack);
+    assert_null(c7x_os_local(C7X_OS_LOCAL_CALL));
+    c7x_os_set_local(C7X_OS_LOCAL_CALL, &own);
+    assert_int_equal(c7x_os_stack_init(&other_stack, 64 * 1024, count_on_the_other, &seen), C7X_OK);
+    uint64_t away = c7x_os_stack_away();
+    for (int i = 0; i < SWITCHES; i++) {
+        c7x_os_stack_switch(&own_stack, &other_stack);
+        assert_int_equal(seen, i);
+        assert_ptr_equal(c7x_os_local(C7X_OS_LOCAL_CALL), &own);
+        assert_int_equal(c7x_os_interrupts_depth(), 0);
+    }
+    assert_true(c7x_os_stack_away() > away);
+    assert_false(c7x_os_stack_is_full(&own));
+    c7x_os_stack_deinit(&other_stack);
+    c7x_os_stack_deinit(&own_stack);
+}
+
+/* ---- Interrupts ---- */
+
+static struct c7x_os_interrupt interrupt;
+static atomic_int interrupt_count;
+
+static void count_interrupt(void *context)
+{
+    assert_int_equal(c7x_os_interrupts_depth(), 1);
+    assert_ptr_equal(context, &interrupt);
+    atomic_fetch_add(&interrupt_count, 1);
+}
+
+static void raise_it(void *context)
+{
+    c7x_os_interrupt_raise(context);
+}
+
+static void raise_from_another_task(void)
+{
+    struct c7x_os_task task;
+    assert_int_equal(c7x_os_task_create(&task, "raiser", 0, raise_it, &interrupt), C7X_OK);
+    c7x_os_task_join(&task);
+}
+
+static void interrupts_wait_while_they_are_off(void **state)
+{
+    (void)state;
+    struct c7x_os_mutex mutex;
+    assert_int_equal(c7x_os_mutex_init(&mutex), C7X_OK);
+    atomic_store(&interrupt_count, 0);
+    c7x_os_interrupt_init(&interrupt, count_interrupt, NULL, &interrupt);
+    assert_true(c7x_os_interrupt_is_own(&interrupt));
+    c7x_os_interrupts_off();
+    raise_from_another_task();
+    raise_from_another_task(); /* counts as one with the other */
+    assert_int_equal(atomic_load(&interrupt_count), 0);
+    c7x_os_interrupts_off();
+    c7x_os_interrupts_on();
+    assert_int_equal(atomic_load(&interrupt_count), 0);
+    c7x_os_interrupts_on();
+    assert_int_equal(atomic_load(&interrupt_count), 1);
+    c7x_os_mutex_lock(&mutex);
+    raise_from_another_task();
+    assert_int_equal(atomic_load(&interrupt_count), 1);
+    c7x_os_mutex_unlock(&mutex);
+    assert_int_equal(atomic_load(&interrupt_count), 2);
+    c7x_os_interrupts_off();
+    c7x_os_interrupt_point();
+    assert_int_equal(atomic_load(&interrupt_count), 3);
+    c7x_os_interrupts_off();
+    c7x_os_interrupt_point(); /* off twice */
+    assert_int_equal(atomic_load(&interrupt_count), 3);
+    c7x_os_interrupts_on();
+    c7x_os_interrupts_on();
+    c7x_os_interrupt_deinit(&interrupt);
+    c7x_os_mutex_deinit(&mutex);
+}
+
+static void an_interrupt_comes_in_the_middle_of_work(void **state)
+{
+    (void)state;
+    struct c7x_os_task task;
+    atomic_store(&interrupt_count, 0);
+    c7x_os_interrupt_init(&interrupt, count_interrupt, NULL, &interrupt);
+    assert_int_equal(c7x_os_task_create(&task, "raiser", 0, raise_it, &interrupt), C7X_OK);
+    while (atomic_load(&interrupt_count) == 0)
+        continue;
+    c7x_os_task_join(&task);
+    assert_int_equal(atomic_load(&interrupt_count), 1);
+    c7x_os_interrupt_deinit(&interrupt);
+}
+
+static void be_urgent(void *context)
+{
+    *(bool *)context = c7x_os_task_be_urgent();
+}
+
+/* Allowed or not, the task goes on. */
+static void a_task_may_ask_to_be_urgent(void **state)
+{
+    (void)state;
+    struct c7x_os_task task;
+    bool is_allowed = false;
+    assert_int_equal(c7x_os_task_create(&task, "urgent", 0, be_urgent, &is_allowed), C7X_OK);
+    c7x_os_task_join(&task);
+    print_message("real-time scheduling is %sallowed here\n", is_allowed ? "" : "not ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +294,10 @@ int main(void)
         cmocka_unit_test(no_event_is_lost_between_two_tasks),
         cmocka_unit_test(pages_change_their_access_and_keep_their_bytes),
         cmocka_unit_test(cache_operations_keep_the_bytes),
+        cmocka_unit_test(stacks_go_on_where_they_were_left),
+        cmocka_unit_test(interrupts_wait_while_they_are_off),
+        cmocka_unit_test(an_interrupt_comes_in_the_middle_of_work),
+        cmocka_unit_test(a_task_may_ask_to_be_urgent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
