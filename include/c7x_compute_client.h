@@ -401,9 +401,10 @@ struct c7x_module_info {
     uint32_t owner;   /* of its blocks, as in struct c7x_block_info */
     char state[16];   /* "loaded", "faulted", "model" (weights without a module) */
     uint64_t heap_bytes;
-    uint64_t staged_bytes; /* used where they were staged */
-    char name[32];         /* of the model, "" when the module does not say */
-    int priority;          /* of its calls that name none: 1 .. 8; 0: it has no calls */
+    uint64_t staged_bytes;       /* used where they were staged */
+    char name[32];               /* of the model, "" when the module does not say */
+    int priority;                /* of its calls that name none: 1 .. 8; 0: it has no calls */
+    uint64_t longest_section_ns; /* critical section; some of the calls are measured */
 };
 
 struct c7x_target_info {

@@ -241,6 +241,22 @@ static void cycles_are_the_jobs_own(void **state)
     assert_in_range(response.body.infer.cycles, 1, 3 * alone.body.infer.cycles);
 }
 
+/* The one of a module that is nothing but a section is as long as that. */
+static void the_longest_section_is_listed(void **state)
+{
+    struct c7x_list_module modules[4];
+    uint32_t holds = load("holds", 0);
+    (void)state;
+    send_spin(holds, 0, 1, 20);
+    take_infer(1, C7X_OK);
+    send_spin(holds, 0, 1, 2);
+    take_infer(1, C7X_OK);
+    assert_int_equal(
+        c7x_steps_list_all(client.link, C7X_WIRE_LIST_MODULES, sizeof modules[0], modules, 4), 2);
+    assert_int_equal(wire_u64_get(modules[0].longest_section_ns), 0); /* it has not run */
+    assert_in_range(wire_u64_get(modules[1].longest_section_ns), 5000000, 2000000000);
+}
+
 /* ---- L2 ---- */
 
 static const int32_t *result_of(const struct c7x_response *response)
@@ -298,6 +314,7 @@ int main(void)
         TEST(loads_and_unloads_come_through),
         TEST(an_unload_keeps_its_turn),
         TEST(a_module_may_be_preempted_anywhere),
+        TEST(the_longest_section_is_listed),
         TEST(cycles_are_the_jobs_own),
         TEST(what_a_module_keeps_in_l2_survives_others),
         TEST(a_module_that_is_alone_is_activated_once),

@@ -99,6 +99,9 @@ struct c7x_module_kind_ops {
     void (*unbind)(void *instance);
     /* Whether a call ended in the middle of the module's code, so that only unbind may follow. */
     bool (*is_faulted)(const void *instance);
+    /* The longest critical section so far, in c7x_os_cycles(); some of the calls are measured. Any
+     * task, while the instance is bound. */
+    uint64_t (*longest_section)(const void *instance);
     /* The name of what the module computes, or "". Any task, while the instance is bound. */
     const char *(*name)(const void *instance);
 };

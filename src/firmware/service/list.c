@@ -121,6 +121,11 @@ static void list_targets(struct c7x_service *service, struct page *page)
 
 /* ---- Modules and models ---- */
 
+static uint64_t to_ns(uint64_t cycles)
+{
+    return (uint64_t)((double)cycles * 1e9 / (double)c7x_os_cycle_hz());
+}
+
 static void list_loaded_modules(struct c7x_service *service, struct page *page)
 {
     struct c7x_module_entry modules[PAGE_ENTRIES_MAX];
@@ -135,6 +140,7 @@ static void list_loaded_modules(struct c7x_service *service, struct page *page)
             .session = wire_u32_put(modules[i].session),
             .state = modules[i].is_faulted ? C7X_WIRE_MODULE_FAULTED : C7X_WIRE_MODULE_LOADED,
             .priority = (uint8_t)modules[i].priority,
+            .longest_section_ns = wire_u64_put(to_ns(modules[i].longest_section)),
             .owner = wire_u32_put(modules[i].owner),
             .heap_bytes = wire_u64_put(modules[i].heap_bytes),
             .staged_bytes = wire_u64_put(modules[i].staged_bytes),

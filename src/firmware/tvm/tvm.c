@@ -39,10 +39,20 @@ int32_t c7x_tvm_section_enter(void)
         c7x_os_interrupts_off();
         context->section_number++;
         c7x_tvm_activate(context);
+        if (context->is_measured)
+            context->section_start = c7x_os_cycles() - c7x_os_stack_away();
         if (context->is_open)
             c7x_os_interrupts_on();
     }
     return context->section_depth++;
+}
+
+/* Of the section that ends now. */
+static void note_length(struct c7x_tvm_context *context)
+{
+    uint64_t length = c7x_os_cycles() - c7x_os_stack_away() - context->section_start;
+    if (length > atomic_load_explicit(&context->longest_section, memory_order_relaxed))
+        atomic_store_explicit(&context->longest_section, length, memory_order_relaxed);
 }
 
 /* A depth that is not below the present one restores nothing. */
@@ -54,6 +64,8 @@ void c7x_tvm_section_leave(int32_t depth)
     context->section_depth = depth;
     if (depth != 0)
         return;
+    if (context->is_measured)
+        note_length(context);
     if (context->section_count != NULL)
         (void)atomic_fetch_add_explicit(context->section_count, 1, memory_order_relaxed);
     context->is_section_end = true;

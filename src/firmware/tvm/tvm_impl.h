@@ -47,6 +47,9 @@ struct c7x_tvm_context {
     bool is_cancelled;               /* to end at the end of its next section */
     bool is_section_end;             /* interrupts are let in at the end of a section */
     _Atomic uint32_t *section_count; /* of the job; NULL: nobody counts */
+    uint64_t section_start;          /* while this call is measured: when its section began */
+    bool is_measured;
+    _Atomic uint64_t longest_section; /* of those that were measured, in c7x_os_cycles() */
     jmp_buf *end_point;        /* where c7x_tvm_end_call() goes; NULL while no module code runs */
     enum c7x_tvm_end end;      /* why */
     struct c7x_os_fault fault; /* FAULTED; else only where the code was, if that is known */
