@@ -43,7 +43,7 @@ static int set_up(void **state)
     assert_non_null(fixture);
     fixture->device = c7x_test_loopback_start();
     fixture->client = c7x_test_loopback_open(fixture->device, NULL);
-    fixture->spin = load(fixture->client, "spin");
+    fixture->spin = load(fixture->client, "holds"); /* which is not ended in the middle */
     fixture->add_one = load(fixture->client, "add_one");
     *state = fixture;
     return 0;
