@@ -476,6 +476,34 @@ class SharedEmulator(unittest.TestCase):
             asyncio.run(race(low, high))
 
 
+    @unittest.skipUnless(CLS.exists(), "build/models/ppocr-cls is not built")
+    def test_a_model_that_is_preempted_a_thousand_times_gives_the_same_bytes(self):
+        x = np.random.default_rng(5).standard_normal((1, 3, 48, 192)).astype(np.float32)
+        model = C7xVirtualMachine(CLS, so_path=LIBRARY, device=self.device, priority=8)
+        with model as low, machine("add_one", device=self.device, priority=1) as high:
+            alone = low.run(x).tobytes()
+            done = threading.Event()
+
+            def disturb():
+                while not done.is_set():
+                    np.testing.assert_array_equal(high.run(X), X + 1)
+
+            other = threading.Thread(target=disturb)
+            other.start()
+            try:
+                for _ in range(10000):
+                    self.assertEqual(low.run(x).tobytes(), alone)
+                    if self.preemptions(8) >= 1000:
+                        break
+            finally:
+                done.set()
+                other.join()
+            self.assertGreaterEqual(self.preemptions(8), 1000)
+
+    def preemptions(self, priority):
+        return json.loads(self.tool("ps", "--json"))["targets"][priority - 1]["preemptions"]
+
+
 class Priorities(unittest.TestCase):
     def test_others_than_1_to_8_are_refused(self):
         for priority in (0, 9, -1, 1.5, "high"):
