@@ -9,11 +9,14 @@
  *   critical-section   a TVM_lockInterrupts and its unlock; limit: 20 ns
  *   priority-p99       the 99th percentile of a short request at PRI_1 while PRI_8 computes, on an
  *                      emulator; limit: the same alone, the longest section, and 50 us
+ *   priority-load      the same while a module of 100 MB of data is loaded, again and again; limit:
+ *                      the same alone, and the millisecond that a step of a load may take
  *   priority-mixed     1000 requests of each of 8 clients at 8 priorities; limit: all at one
  */
 #define _GNU_SOURCE
 #include "c7x_compute_client.h"
 #include "c7x_module.h"
+#include "firmware/loader/elf64.h"
 #include "firmware/target/target.h"
 #include "firmware/tvm/tvm_impl.h"
 #include "os/os.h"
@@ -32,6 +35,7 @@
 #define MIXED 1000
 #define PRIORITIES 8
 #define RUNS 5
+#define LARGE_BYTES ((uint64_t)100 << 20)
 
 static void check(enum c7x_status status, const char *what)
 {
@@ -292,6 +296,70 @@ static double high_while_low_computes(double *out_limit)
     return part_of(with, RUNS, 0.5);
 }
 
+/* A copy of a module without weights that has so much more zeroed data. */
+static void make_large_module(const char *path)
+{
+    static uint8_t bytes[1 << 16];
+    char original[600];
+    struct c7x_elf_header header;
+    (void)snprintf(original, sizeof original, "%s/no_weights.out", modules);
+    FILE *in = fopen(original, "rb");
+    size_t size = in == NULL ? 0 : fread(bytes, 1, sizeof bytes, in);
+    FILE *out = fopen(path, "wb");
+    if (size < sizeof header || size == sizeof bytes || out == NULL)
+        exit(1);
+    memcpy(&header, bytes, sizeof header);
+    for (unsigned i = 0; i < header.phnum; i++) {
+        struct c7x_elf_segment segment;
+        uint8_t *at = bytes + header.phoff + i * sizeof segment;
+        memcpy(&segment, at, sizeof segment);
+        if (segment.type == C7X_ELF_PT_LOAD && (segment.flags & C7X_ELF_PF_W) != 0)
+            segment.memsz += LARGE_BYTES;
+        memcpy(at, &segment, sizeof segment);
+    }
+    if (fwrite(bytes, 1, size, out) != size || fclose(out) != 0)
+        exit(1);
+    (void)fclose(in);
+}
+
+static void *load_and_unload(void *context)
+{
+    struct c7x_client *client = open_client(0);
+    while (!atomic_load(&stopping)) {
+        uint32_t handle = 0;
+        check(c7x_client_dyn_load(client, context, &handle), "load");
+        check(c7x_client_dyn_unload(client, handle), "unload");
+    }
+    c7x_client_close(client);
+    return NULL;
+}
+
+static double high_while_loads_go_on(double *out_limit)
+{
+    char path[64];
+    double with[RUNS];
+    double limits[RUNS];
+    struct c7x_client *client = open_client(1);
+    uint32_t handle = load(client, "spin");
+    (void)snprintf(path, sizeof path, "/tmp/c7x-bench-%d.out", (int)getpid());
+    make_large_module(path);
+    for (int run = 0; run < RUNS; run++) {
+        pthread_t thread;
+        limits[run] = p99(client, handle) + 1000;
+        atomic_store(&stopping, false);
+        if (pthread_create(&thread, NULL, load_and_unload, path) != 0)
+            exit(1);
+        check(spin(client, handle, 20), "infer");
+        with[run] = p99(client, handle);
+        atomic_store(&stopping, true);
+        (void)pthread_join(thread, NULL);
+    }
+    c7x_client_close(client);
+    (void)unlink(path);
+    *out_limit = part_of(limits, RUNS, 0.5);
+    return part_of(with, RUNS, 0.5);
+}
+
 static double mixed(bool at_one)
 {
     struct runner runners[PRIORITIES];
@@ -327,6 +395,8 @@ int main(int argc, char **argv)
     print("critical-section", critical_section(), 0.020);
     double with = high_while_low_computes(&limit);
     print("priority-p99", with, limit);
+    with = high_while_loads_go_on(&limit);
+    print("priority-load", with, limit);
     double at_one = mixed(true);
     print("priority-mixed", mixed(false), at_one);
     check(c7x_emulator_stop(device, 1000), "stop");
