@@ -324,8 +324,9 @@ void CacheP_wbInv(void *address, uint32_t size, uint32_t type);
 void DebugP_log(const char *format, ...);
 
 /*
- * A critical section holds off a switch to another target. lock returns the depth before it,
- * unlock restores that depth, so pairs nest.
+ * A critical section holds off a switch to another target, unless the manifest says "anywhere".
+ * lock returns the depth before it, unlock restores that depth, so pairs nest. Its end is where the
+ * module may be pre-empted, and where a cancelled call does not return from unlock.
  */
 int32_t TVM_lockInterrupts(void);
 void TVM_unlockInterrupts(int32_t cookie);
