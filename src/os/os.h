@@ -78,6 +78,7 @@ bool c7x_os_stack_is_full(const void *address);
 enum c7x_os_local {
     C7X_OS_LOCAL_CALL,   /* firmware/tvm: the module's call that is under way */
     C7X_OS_LOCAL_PRINTF, /* firmware/printf: where text goes */
+    C7X_OS_LOCAL_TRY,    /* the port: the innermost c7x_os_try() */
     C7X_OS_LOCAL_COUNT
 };
 void *c7x_os_local(enum c7x_os_local which);
@@ -130,6 +131,16 @@ struct c7x_os_fault {
  */
 enum c7x_status
 c7x_os_catch_faults(void (*catch_fault)(const struct c7x_os_fault *fault)) C7X_NODISCARD;
+
+/*
+ * Calls run(context), code that may do anything; false, and what it did, when it was ended in the
+ * middle: by a fault, once they are caught, or by c7x_os_end_try(). Neither is possible while it
+ * holds a mutex. No other stack runs meanwhile.
+ */
+bool c7x_os_try(void (*run)(void *context), void *context, struct c7x_os_fault *out_fault);
+/* Ends what this stack tries, and then does not return; it does when there is nothing, or that is
+ * not possible now. `kind` is static. */
+void c7x_os_end_try(const char *kind);
 
 /* What a range of pages may be used for. Never writable and executable. */
 enum c7x_os_access { C7X_OS_NONE, C7X_OS_READ, C7X_OS_READ_WRITE, C7X_OS_READ_EXECUTE };

@@ -196,6 +196,34 @@ static void a_report_says_where_and_what_was_printed_last(void **state)
     assert_local(handle, C7X_FAULT);
 }
 
+static void assert_not_loaded(const char *module, const char *text)
+{
+    char path[C7X_TEST_PATH_MAX];
+    uint32_t handle = 0;
+    c7x_test_module_path(module, path);
+    assert_int_equal(c7x_client_dyn_load(client, path, &handle), C7X_FAULT);
+    assert_said(text);
+    run_neighbour();
+    assert_int_equal(pid_of_core(), core_pid);
+}
+
+/* Constructors run at load, clean-up and destructors at unload: no call is under way then. */
+static void faults_at_load_and_unload_are_local_too(void **state)
+{
+    struct c7x_module_info *modules;
+    size_t count;
+    c7x_test_needs_signals();
+    (void)state;
+    assert_not_loaded("constructor_crash", "DT_INIT_ARRAY: segmentation fault in ");
+    assert_not_loaded("constructor_loop", "DT_INIT_ARRAY: stuck, and ended by the watchdog in ");
+    assert_int_equal(c7x_client_dyn_unload(client, load(client, "clean_up_crash")), C7X_OK);
+    run_neighbour();
+    assert_int_equal(pid_of_core(), core_pid);
+    assert_int_equal(c7x_client_list_modules(client, &modules, &count), C7X_OK);
+    assert_int_equal(count, 1); /* the neighbour's */
+    c7x_list_free(modules);
+}
+
 /* The text of a call that never returned is there as that of any other. */
 static void u47_what_was_printed_before_a_hang_is_there(void **state)
 {
@@ -268,6 +296,7 @@ int main(void)
         TEST(each_fault_ends_its_own_request),
         TEST(a_report_says_where_and_what_was_printed_last),
         TEST(u47_what_was_printed_before_a_hang_is_there),
+        TEST(faults_at_load_and_unload_are_local_too),
         TEST(many_mixed_faults_leave_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,15 +3,18 @@
 
 #include "firmware/loader/loader_impl.h"
 
+#include "os/os.h"
+
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef void (*hook_fn)(void);
 
-static void call_address(uint64_t address)
+static void call_address(void *address)
 {
     hook_fn hook;
-    memcpy(&hook, &address, sizeof(hook));
+    memcpy(&hook, address, sizeof(hook));
     hook();
 }
 
@@ -27,20 +30,26 @@ static bool is_code(const struct c7x_program *program, uint64_t address)
 
 /* Runs a hook whose run address must lie in executable memory; 0 and -1 are the gABI's empty
  * entries. */
-static enum c7x_status run_hook(const struct c7x_program *program, uint64_t address,
-                                const char *name, struct c7x_error *error)
+static enum c7x_status run_hook(struct c7x_program *program, uint64_t address, const char *name,
+                                struct c7x_error *error)
 {
+    struct c7x_os_fault fault;
+    char place[128];
     if (address == 0 || address == UINT64_MAX)
         return C7X_OK;
     if (!is_code(program, address))
         return c7x_error_set(error, C7X_LOAD, "loader",
                              "%s: 0x%" PRIx64 " is not in the module's code", name,
                              address - program->slide);
-    call_address(address);
-    return C7X_OK;
+    if (c7x_os_try(call_address, &address, &fault))
+        return C7X_OK;
+    program->is_broken = true;
+    if (fault.code == NULL || !c7x_loader_describe(program, fault.code, place, sizeof(place)))
+        (void)snprintf(place, sizeof(place), "code that it called");
+    return c7x_error_set(error, C7X_FAULT, "loader", "%s: %s in %s", name, fault.kind, place);
 }
 
-static enum c7x_status run_array_entry(const struct c7x_program *program,
+static enum c7x_status run_array_entry(struct c7x_program *program,
                                        const struct c7x_program_range *array, uint64_t index,
                                        const char *name, struct c7x_error *error)
 {
@@ -51,9 +60,8 @@ static enum c7x_status run_array_entry(const struct c7x_program *program,
     return run_hook(program, address, name, error);
 }
 
-static enum c7x_status run_array(const struct c7x_program *program,
-                                 const struct c7x_program_range *array, const char *name,
-                                 struct c7x_error *error)
+static enum c7x_status run_array(struct c7x_program *program, const struct c7x_program_range *array,
+                                 const char *name, struct c7x_error *error)
 {
     for (uint64_t i = 0; i < array->size / sizeof(uint64_t); i++)
         C7X_RETURN_IF_ERROR(run_array_entry(program, array, i, name, error));
@@ -75,9 +83,10 @@ static enum c7x_status run_constructors(struct c7x_program *program, struct c7x_
 /* Nobody can be told of a failure here, and a bad entry was not called. */
 static void run_destructors(struct c7x_program *program)
 {
-    for (uint64_t i = program->fini_array.size / sizeof(uint64_t); i > 0; i--)
+    for (uint64_t i = program->fini_array.size / sizeof(uint64_t); i > 0 && !program->is_broken;
+         i--)
         (void)run_array_entry(program, &program->fini_array, i - 1, "DT_FINI_ARRAY", NULL);
-    if (program->fini != 0)
+    if (program->fini != 0 && !program->is_broken)
         (void)run_hook(program, c7x_program_address(program, program->fini, 0), "DT_FINI", NULL);
 }
 

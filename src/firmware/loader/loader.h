@@ -47,8 +47,8 @@ struct c7x_loader_request {
  * A file for another processor is checked and relocated like any other, with the addresses that its
  * own device would use, and refused by start.
  *
- * C7X_LOAD: malformed or unfit; C7X_SYMBOL: imports that are missing, all of them by name;
- * C7X_NOMEM.
+ * C7X_FAULT: a constructor did what it must not; C7X_LOAD: malformed or unfit; C7X_SYMBOL: imports
+ * that are missing, all of them by name; C7X_NOMEM.
  */
 enum c7x_status c7x_loader_open(const struct c7x_loader_request *request,
                                 struct c7x_program **out_program,

@@ -117,6 +117,7 @@ struct c7x_program {
     struct c7x_program_range init_array;
     struct c7x_program_range fini_array;
     bool is_started;
+    bool is_broken; /* one of its hooks did not come to its end */
 };
 
 /* verify.c: reads and checks the headers; fills arch, layout, segments and dynamic. */

@@ -360,6 +360,7 @@ void c7x_service_end_running(enum c7x_job_end reason)
 
 void c7x_service_end_stuck_section(void)
 {
+    c7x_os_end_try("stuck, and ended by the watchdog");
     c7x_tvm_end_section();
 }
 

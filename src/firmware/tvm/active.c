@@ -15,6 +15,13 @@ static struct {
     _Atomic uint64_t activations, saved_bytes, restored_bytes;
 } statistics;
 
+static void run_hook(void *address)
+{
+    int (*hook)(void);
+    memcpy(&hook, &address, sizeof(hook));
+    (void)hook();
+}
+
 /*
  * Calls a hook of a module, which need not be the one that runs here. One that cannot come to its
  * end is not called again, and its module ends when it goes on.
@@ -23,19 +30,14 @@ static void call_hook(struct c7x_tvm_context *context, void **inout_hook)
 {
     struct c7x_tvm_context *running = c7x_tvm_context();
     jmp_buf *end_point = context->end_point;
-    int depth = c7x_os_interrupts_depth();
-    jmp_buf here;
-    int (*hook)(void);
+    struct c7x_os_fault fault;
     if (*inout_hook == NULL)
         return;
-    memcpy(&hook, inout_hook, sizeof(hook));
     c7x_tvm_context_set(context);
-    context->end_point = &here;
-    if (setjmp(here) == 0) {
-        (void)hook();
-    } else {
-        c7x_os_interrupts_restore(depth);
-        c7x_log("tvm", "a hook for activation did not come to its end; it is not called again");
+    context->end_point = NULL;
+    if (!c7x_os_try(run_hook, *inout_hook, &fault)) {
+        c7x_log("tvm", "a hook for activation did not come to its end (%s); it is not called again",
+                fault.kind);
         *inout_hook = NULL;
     }
     context->end_point = end_point;

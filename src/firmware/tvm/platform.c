@@ -70,6 +70,7 @@ void c7x_module_free(void *block)
 void c7x_module_abort(void)
 {
     c7x_tvm_end_call(C7X_TVM_ABORTED, NULL);
+    c7x_os_end_try("abort");
     c7x_os_panic("a module called abort outside a call");
 }
 

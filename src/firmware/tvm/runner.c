@@ -297,6 +297,12 @@ static int call_entry(struct instance *instance, uint32_t input_count, TVMFFIAny
     return return_value;
 }
 
+static void run_print_profile(void *opaque)
+{
+    const struct instance *instance = opaque;
+    instance->print_profile();
+}
+
 static int run_once(struct instance *instance, const struct c7x_infer *infer, TVMFFIAny *output,
                     uint64_t *out_cycles)
 {
@@ -308,8 +314,11 @@ static int run_once(struct instance *instance, const struct c7x_infer *infer, TV
     *output = (TVMFFIAny){.type_index = kTVMFFINone};
     return_value = call_entry(instance, infer->input_count, output, out_cycles);
     instance->context.end_point = NULL;
-    if (return_value == 0 && instance->print_profile != NULL)
-        instance->print_profile();
+    if (return_value == 0 && instance->print_profile != NULL &&
+        !c7x_os_try(run_print_profile, instance, &instance->context.fault)) {
+        instance->context.end = C7X_TVM_FAULTED;
+        return -1;
+    }
     return return_value;
 }
 
@@ -429,6 +438,21 @@ static enum c7x_status runner_infer(void *opaque, const struct c7x_infer *infer,
 
 /* ---- Unbind ---- */
 
+static void run_clean_up(void *opaque)
+{
+    const struct instance *instance = opaque;
+    instance->clean_up();
+}
+
+static void clean_up(struct instance *instance)
+{
+    struct c7x_os_fault fault;
+    if (c7x_os_try(run_clean_up, instance, &fault))
+        return;
+    c7x_log("tvm", "the module's clean-up did not come to its end: %s", fault.kind);
+    instance->is_faulted = true; /* its registers and destructors are not trusted either */
+}
+
 /* Of a faulty instance only memory is taken back. */
 static void runner_unbind(void *opaque)
 {
@@ -436,7 +460,7 @@ static void runner_unbind(void *opaque)
     if (!instance->is_faulted) {
         enter(instance, NULL);
         if (instance->clean_up != NULL)
-            instance->clean_up();
+            clean_up(instance);
         leave(instance);
     }
     destroy(instance);

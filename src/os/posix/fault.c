@@ -5,6 +5,7 @@
  */
 #include "os/os.h"
 
+#include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <ucontext.h>
@@ -51,13 +52,55 @@ static void handle_fault(int number, siginfo_t *info, void *context)
     struct sigaction die = {.sa_handler = SIG_DFL};
     if (is_watched && info->si_code > 0) { /* of the processor, not of another process */
         sigset_t caught;
-        c7x_os_interrupts_off();
         sigemptyset(&caught);
         sigaddset(&caught, C7X_OS_PORT_INTERRUPT);
+        c7x_os_interrupts_off();
         pthread_sigmask(SIG_UNBLOCK, &caught, NULL);
+        c7x_os_interrupts_restore(c7x_os_interrupts_depth() - 1);
+        c7x_os_port_end_try(&fault);
+        c7x_os_interrupts_off();
         catcher(&fault);
     }
     (void)sigaction(number, &die, NULL);
+}
+
+/* ---- What is tried ---- */
+
+struct attempt {
+    jmp_buf end;
+    int depth; /* of interrupts that are off */
+    struct c7x_os_fault fault;
+};
+
+bool c7x_os_try(void (*run)(void *context), void *context, struct c7x_os_fault *out_fault)
+{
+    void *outer = c7x_os_local(C7X_OS_LOCAL_TRY);
+    struct attempt attempt = {.depth = c7x_os_interrupts_depth()};
+    bool has_returned = setjmp(attempt.end) == 0;
+    if (has_returned) {
+        c7x_os_set_local(C7X_OS_LOCAL_TRY, &attempt);
+        run(context);
+    } else {
+        c7x_os_interrupts_restore(attempt.depth);
+        *out_fault = attempt.fault;
+    }
+    c7x_os_set_local(C7X_OS_LOCAL_TRY, outer);
+    return has_returned;
+}
+
+void c7x_os_port_end_try(const struct c7x_os_fault *fault)
+{
+    struct attempt *attempt = c7x_os_local(C7X_OS_LOCAL_TRY);
+    if (attempt == NULL || attempt->depth != c7x_os_interrupts_depth())
+        return;
+    attempt->fault = *fault;
+    longjmp(attempt->end, 1);
+}
+
+void c7x_os_end_try(const char *kind)
+{
+    const struct c7x_os_fault fault = {.kind = kind, .code = c7x_os_interrupted_code()};
+    c7x_os_port_end_try(&fault);
 }
 
 enum c7x_status c7x_os_catch_faults(void (*catch_fault)(const struct c7x_os_fault *fault))

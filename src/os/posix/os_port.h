@@ -27,7 +27,7 @@ struct c7x_os_task {
     void *context;
 };
 
-#define C7X_OS_PORT_LOCALS 2
+#define C7X_OS_PORT_LOCALS 3
 
 struct c7x_os_stack {
     ucontext_t context;
@@ -44,6 +44,9 @@ struct c7x_os_stack {
 };
 
 #define C7X_OS_PORT_INTERRUPT SIGUSR2
+/* Ends what this stack tries, if that is possible. */
+struct c7x_os_fault;
+void c7x_os_port_end_try(const struct c7x_os_fault *fault);
 /* The instruction at which a signal came, from its handler's third parameter. */
 const void *c7x_os_port_code_of(const void *context);
 
