@@ -404,6 +404,7 @@ struct c7x_module_info {
     uint64_t staged_bytes;       /* used where they were staged */
     char name[32];               /* of the model, "" when the module does not say */
     int priority;                /* of its calls that name none: 1 .. 8; 0: it has no calls */
+    uint32_t activations;        /* how often it took over L2 from another module */
     uint64_t longest_section_ns; /* critical section; some of the calls are measured */
 };
 

@@ -439,8 +439,10 @@ struct c7x_list_module {
     wire_u64 staged_bytes;            /* used in place */
     uint8_t name[C7X_WIRE_NAME_SIZE]; /* of the model, from the manifest; "" without one */
     wire_u64 longest_section_ns;      /* critical; of some of its calls, which are measured */
+    wire_u32 activations;             /* how often it took over L2 from another module */
+    wire_u32 reserved2;
 };
-C7X_WIRE_SIZE(c7x_list_module, 72);
+C7X_WIRE_SIZE(c7x_list_module, 80);
 
 struct c7x_list_target {
     uint8_t name[C7X_WIRE_NAME_SIZE];

@@ -233,6 +233,7 @@ static void add_json_module(cJSON *list, const struct listing *listing,
     cli_json_add_text_or_null(object, "program", session != NULL ? session->name : "");
     cli_json_add_number_or_null(object, "priority", (uint64_t)module->priority);
     cli_json_add_text_or_null(object, "target", module_target(listing, module));
+    cli_json_add_unsigned(object, "activations", module->activations);
     cli_json_add_number_or_null(object, "longest_section_ns", module->longest_section_ns);
     cli_json_add_unsigned(object, "heap_bytes", module->heap_bytes);
     cli_json_add_unsigned(object, "staged_bytes", module->staged_bytes);

@@ -55,6 +55,7 @@ static void convert_module(const uint8_t *entry, void *out)
         .heap_bytes = wire_u64_get(wire.heap_bytes),
         .staged_bytes = wire_u64_get(wire.staged_bytes),
         .priority = wire.priority,
+        .activations = wire_u32_get(wire.activations),
         .longest_section_ns = wire_u64_get(wire.longest_section_ns),
     };
     strcpy(info->state, states[wire.state < C7X_ARRAY_COUNT(states) ? wire.state : 0]);

@@ -102,6 +102,8 @@ struct c7x_module_kind_ops {
     /* The longest critical section so far, in c7x_os_cycles(); some of the calls are measured. Any
      * task, while the instance is bound. */
     uint64_t (*longest_section)(const void *instance);
+    /* How often it has become the active one, after another had been. Any task, as before. */
+    uint32_t (*activations)(const void *instance);
     /* The name of what the module computes, or "". Any task, while the instance is bound. */
     const char *(*name)(const void *instance);
 };

@@ -376,6 +376,7 @@ static void describe_module(const struct c7x_module_table *table, const struct c
         .owner = module->owner,
         .is_faulted = module->is_faulted,
         .priority = module->priority,
+        .activations = table->config.kind->activations(module->instance),
         .longest_section = table->config.kind->longest_section(module->instance),
         .heap_bytes = c7x_heap_owner_bytes(table->config.heap, module->owner),
         .staged_bytes = module->holds_bytes ? module->staged_size : 0,

@@ -98,6 +98,7 @@ struct c7x_module_entry {
     uint32_t owner; /* of its blocks in the heap */
     bool is_faulted;
     uint32_t priority;
+    uint32_t activations;
     uint64_t longest_section; /* critical, in c7x_os_cycles() */
     uint64_t heap_bytes;
     uint64_t staged_bytes; /* used in place; 0: all was copied */

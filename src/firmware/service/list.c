@@ -140,6 +140,7 @@ static void list_loaded_modules(struct c7x_service *service, struct page *page)
             .session = wire_u32_put(modules[i].session),
             .state = modules[i].is_faulted ? C7X_WIRE_MODULE_FAULTED : C7X_WIRE_MODULE_LOADED,
             .priority = (uint8_t)modules[i].priority,
+            .activations = wire_u32_put(modules[i].activations),
             .longest_section_ns = wire_u64_put(to_ns(modules[i].longest_section)),
             .owner = wire_u32_put(modules[i].owner),
             .heap_bytes = wire_u64_put(modules[i].heap_bytes),

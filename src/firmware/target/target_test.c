@@ -534,6 +534,39 @@ static void an_idle_core_is_woken(void **state)
     assert_string_equal(events, "Aa");
 }
 
+static struct test_job *to_find;
+static int idle_count;
+
+static void find_work(void *context)
+{
+    (void)context;
+    assert_true(c7x_os_interrupt_is_own(&core.interrupt)); /* in the core's own task */
+    if (idle_count++ == 0)
+        submit(to_find);
+    else
+        c7x_core_stop(&core);
+}
+
+static void need_not_wake(void *context)
+{
+    (void)context;
+    fail_msg("the core was woken by itself");
+}
+
+/* No other task has a part in it. */
+static void an_idle_core_runs_what_it_finds_itself(void **state)
+{
+    struct test_job found = job('A', C7X_TARGET_PRI_5, NULL);
+    (void)state;
+    to_find = &found;
+    idle_count = 0;
+    core.config.idle = find_work;
+    core.config.wake = need_not_wake;
+    c7x_core_run(&core);
+    assert_string_equal(events, "Aa");
+    assert_int_equal(idle_count, 2);
+}
+
 static void names_are_those_of_the_core(void **state)
 {
     (void)state;
@@ -565,6 +598,7 @@ int main(void)
         TEST(a_preempted_job_is_ended_when_it_goes_on),
         TEST(the_higher_target_takes_over_anywhere),
         TEST(an_idle_core_is_woken),
+        TEST(an_idle_core_runs_what_it_finds_itself),
         TEST(names_are_those_of_the_core),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,9 +11,6 @@
 #include <string.h>
 
 static struct c7x_tvm_context *active; /* NULL: L2 is nobody's */
-static struct {
-    _Atomic uint64_t activations, saved_bytes, restored_bytes;
-} statistics;
 
 static void run_hook(void *address)
 {
@@ -64,7 +61,6 @@ static void deactivate(struct c7x_tvm_context *context)
     if (scratch->copy != NULL) {
         memcpy(scratch->copy, c7x_tvm.l2, scratch->bytes);
         scratch->has_copy = true;
-        statistics.saved_bytes += scratch->bytes;
     }
     call_hook(context, &scratch->deactivate);
 }
@@ -77,11 +73,9 @@ void c7x_tvm_activate(struct c7x_tvm_context *context)
     if (active != NULL)
         deactivate(active);
     active = context;
-    statistics.activations++;
-    if (scratch->has_copy) {
+    (void)atomic_fetch_add_explicit(&scratch->activations, 1, memory_order_relaxed);
+    if (scratch->has_copy)
         memcpy(c7x_tvm.l2, scratch->copy, scratch->bytes);
-        statistics.restored_bytes += scratch->bytes;
-    }
     call_hook(context, &scratch->activate);
 }
 
@@ -91,13 +85,4 @@ void c7x_tvm_retire(struct c7x_tvm_context *context)
         active = NULL;
     c7x_heap_free(c7x_tvm.heap, context->scratch.copy);
     context->scratch.copy = NULL;
-}
-
-void c7x_tvm_get_active_statistics(struct c7x_tvm_active_statistics *out_statistics)
-{
-    *out_statistics = (struct c7x_tvm_active_statistics){
-        .activations = statistics.activations,
-        .saved_bytes = statistics.saved_bytes,
-        .restored_bytes = statistics.restored_bytes,
-    };
 }

@@ -478,6 +478,12 @@ static uint64_t runner_longest_section(const void *opaque)
     return atomic_load_explicit(&instance->context.longest_section, memory_order_relaxed);
 }
 
+static uint32_t runner_activations(const void *opaque)
+{
+    const struct instance *instance = opaque;
+    return atomic_load_explicit(&instance->context.scratch.activations, memory_order_relaxed);
+}
+
 static const char *runner_name(const void *opaque)
 {
     const struct instance *instance = opaque;
@@ -491,5 +497,6 @@ const struct c7x_module_kind_ops c7x_tvm_kind = {
     .unbind = runner_unbind,
     .is_faulted = runner_is_faulted,
     .longest_section = runner_longest_section,
+    .activations = runner_activations,
     .name = runner_name,
 };

@@ -49,13 +49,6 @@ void c7x_tvm_end_section(void);
 /* The job on this stack goes on after others have run; interrupts are off. */
 void c7x_tvm_resume(void);
 
-struct c7x_tvm_active_statistics {
-    uint64_t activations; /* of a module other than the one before */
-    uint64_t saved_bytes;
-    uint64_t restored_bytes;
-};
-void c7x_tvm_get_active_statistics(struct c7x_tvm_active_statistics *out_statistics);
-
 extern const struct c7x_module_kind_ops c7x_tvm_kind;
 
 #endif

@@ -22,10 +22,11 @@ struct c7x_tvm_symbol {
 
 /* A module's use of L2, which is shared by all that are under way (active.c). */
 struct c7x_tvm_scratch {
-    uint32_t bytes; /* from its start on; 0: none */
-    uint8_t *copy;  /* of them, while another module is active; a block of the heap */
-    bool has_copy;  /* it holds something */
-    void *activate; /* the module's hooks, int(void); NULL without */
+    uint32_t bytes;               /* from its start on; 0: none */
+    uint8_t *copy;                /* of them, while another module is active; a block of the heap */
+    _Atomic uint32_t activations; /* how often L2 has become the module's */
+    bool has_copy;                /* it holds something */
+    void *activate;               /* the module's hooks, int(void); NULL without */
     void *deactivate;
 };
 
