@@ -52,8 +52,10 @@ static bool yield(struct c7x_core *core)
 {
     c7x_os_mutex_lock(&core->lock);
     int64_t now = c7x_core_now(core);
-    if (core->running == &core->targets[C7X_TARGET_CONTROL])
-        core->control_waits_since = now; /* it has had its step */
+    if (core->running == &core->targets[C7X_TARGET_CONTROL]) { /* it has had its step */
+        core->control_waits_since = now;
+        atomic_fetch_add(&core->running->section_count, 1);
+    }
     struct c7x_target *next = take_turn(core, now);
     bool switches = next != core->running;
     if (switches)

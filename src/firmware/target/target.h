@@ -176,7 +176,7 @@ struct c7x_target_state {
 };
 
 /* For the job that calls: it counts the ends of its sections there, and the watchdog looks at it.
- */
+ * The steps of the control target are counted by the core. */
 _Atomic uint32_t *c7x_core_section_count(struct c7x_core *core);
 
 const char *c7x_core_target_name(const struct c7x_core *core, enum c7x_target_number target);

@@ -337,6 +337,25 @@ static void loads_let_every_target_go_first(void **state)
     assert_string_equal(events, "A0Bb12a");
 }
 
+static void step_slowly(struct test_job *job)
+{
+    (void)job;
+    for (int i = 0; i < 20; i++) {
+        now += 9 * MS;
+        c7x_os_interrupt_point();
+        c7x_core_tick(&core);
+    }
+}
+
+static void a_long_load_is_not_stuck(void **state)
+{
+    struct test_job load = job('A', C7X_TARGET_CONTROL, step_slowly);
+    (void)state;
+    submit(&load);
+    run_all();
+    assert_int_equal(ended, 0);
+}
+
 static void pass_time(struct test_job *job)
 {
     (void)job;
@@ -591,6 +610,7 @@ int main(void)
         TEST(a_preempted_holder_goes_on_before_who_preempted_it),
         TEST(a_barrier_comes_behind_what_was_before_it_and_before_the_rest),
         TEST(loads_let_every_target_go_first),
+        TEST(a_long_load_is_not_stuck),
         TEST(a_load_that_waits_gets_a_step_now_and_then),
         TEST(a_job_that_comes_to_no_end_of_a_section_is_stuck),
         TEST(a_long_job_with_sections_is_not),
