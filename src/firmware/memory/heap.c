@@ -8,6 +8,10 @@
  *
  * A header precedes each payload; blocks are chained by address through `previous` and the payload
  * size, which is what merging needs. Blocks in use are also chained by owner.
+ *
+ * The payload of a guarded block begins and ends with a page; the last one is the guard:
+ *
+ *   [header|  unused  [the caller's block]|guard][header|...
  */
 #include "firmware/memory/heap.h"
 
@@ -31,7 +35,9 @@ struct block {
     struct block *previous;     /* the block just below in memory, NULL for the first */
     struct block *next_in_list; /* free: of the size class; used: of the owner's bucket */
     struct block *previous_in_list;
-    uint64_t reserved[3]; /* a header is one granule */
+    uint8_t *guarded; /* what the caller has of it, if that is not all of the payload; else NULL */
+    uint64_t guarded_size;
+    uint64_t reserved; /* a header is one granule */
 };
 _Static_assert(sizeof(struct block) == GRANULE, "payloads stay aligned to the granule");
 
@@ -45,6 +51,7 @@ struct c7x_heap {
     uint32_t block_count; /* in use */
     uint32_t free_count;
     uint32_t bad_free_count;
+    uint32_t guarded_count; /* of the blocks in use */
     uint32_t next_owner;
     uint64_t allocation_count;
     uint64_t fail_countdown; /* the allocation that is to fail, counted from now; 0: none */
@@ -184,8 +191,25 @@ static void merge_above(struct c7x_heap *heap, struct block *block)
     block_above(block)->previous = block;
 }
 
+/* Where the page behind a guarded block begins. */
+static uint8_t *guard_of(const struct block *block)
+{
+    return (uint8_t *)c7x_round_up((uintptr_t)block->guarded + block->guarded_size,
+                                   c7x_os_page_size());
+}
+
+static void remove_guard(struct c7x_heap *heap, struct block *block)
+{
+    if (c7x_os_pages_protect(guard_of(block), c7x_os_page_size(), C7X_OS_READ_WRITE) != C7X_OK)
+        c7x_os_panic("heap: a guard page cannot be opened");
+    block->guarded = NULL;
+    heap->guarded_count--;
+}
+
 static void release(struct c7x_heap *heap, struct block *block)
 {
+    if (block->guarded != NULL)
+        remove_guard(heap, block);
     list_remove(&heap->owners[block->owner % OWNER_BUCKETS], block);
     heap->block_count--;
     merge_above(heap, block);
@@ -303,6 +327,7 @@ void *c7x_heap_alloc(struct c7x_heap *heap, uint32_t owner, size_t size, size_t 
         split(heap, block, needed);
         block->magic = USED_MAGIC;
         block->owner = owner;
+        block->guarded = NULL;
         list_push(&heap->owners[owner % OWNER_BUCKETS], block);
         heap->block_count++;
         heap->allocation_count++;
@@ -319,9 +344,35 @@ void c7x_heap_fail_allocation(struct c7x_heap *heap, uint64_t nth)
     c7x_os_mutex_unlock(&heap->lock);
 }
 
-/* The header of a block in use, or NULL if the pointer is none. */
+/* The first block in use of which `is_it` is true. */
+static struct block *search_used(const struct c7x_heap *heap,
+                                 bool (*is_it)(const struct block *block, const void *pointer),
+                                 const void *pointer)
+{
+    for (uint32_t i = 0; i < OWNER_BUCKETS; i++)
+        for (struct block *block = heap->owners[i]; block != NULL; block = block->next_in_list)
+            if (is_it(block, pointer))
+                return block;
+    return NULL;
+}
+
+static bool is_handed_out(const struct block *block, const void *pointer)
+{
+    return pointer == (block->guarded != NULL ? block->guarded : (const uint8_t *)(block + 1));
+}
+
+static bool is_guarded_from(const struct block *block, const void *pointer)
+{
+    return block->guarded != NULL &&
+           (uintptr_t)pointer - (uintptr_t)guard_of(block) < c7x_os_page_size();
+}
+
+/* The header of a block in use, or NULL if the pointer is none. Where there are guards, what stands
+ * before a pointer may be one. */
 static struct block *used_block(const struct c7x_heap *heap, const void *pointer)
 {
+    if (heap->guarded_count != 0)
+        return search_used(heap, is_handed_out, pointer);
     uintptr_t value = (uintptr_t)pointer;
     uintptr_t lowest = (uintptr_t)heap->start + sizeof(struct block);
     if (value < lowest || value >= (uintptr_t)heap->end || value % GRANULE != 0)
@@ -346,7 +397,38 @@ void c7x_heap_free(struct c7x_heap *heap, void *pointer)
 size_t c7x_heap_block_size(const struct c7x_heap *heap, const void *pointer)
 {
     const struct block *block = used_block(heap, pointer);
-    return block == NULL ? 0 : block->size;
+    if (block == NULL)
+        return 0;
+    return block->guarded != NULL ? block->guarded_size : block->size;
+}
+
+void *c7x_heap_alloc_guarded(struct c7x_heap *heap, uint32_t owner, size_t size, size_t alignment)
+{
+    size_t page = c7x_os_page_size();
+    uint64_t used; /* with what the alignment takes */
+    uint64_t open; /* whole pages of that */
+    uint64_t whole;
+    if (alignment == 0)
+        alignment = C7X_HEAP_ALIGNMENT_DEFAULT;
+    if (!c7x_is_power_of_two(alignment) ||
+        !c7x_align_size(size == 0 ? 1 : size, alignment < page ? alignment : page, &used) ||
+        !c7x_align_size(used, page, &open) || !c7x_add_size(open, page, &whole))
+        return NULL;
+    uint8_t *payload =
+        c7x_heap_alloc(heap, owner, (size_t)whole, alignment > page ? alignment : page);
+    if (payload == NULL)
+        return NULL;
+    if (c7x_os_pages_protect(payload + open, page, C7X_OS_NONE) != C7X_OK) {
+        c7x_heap_free(heap, payload);
+        return NULL;
+    }
+    struct block *block = (struct block *)(void *)(payload - sizeof *block);
+    c7x_os_mutex_lock(&heap->lock);
+    block->guarded = payload + open - used;
+    block->guarded_size = size == 0 ? 1 : size;
+    heap->guarded_count++;
+    c7x_os_mutex_unlock(&heap->lock);
+    return payload + open - used;
 }
 
 uint32_t c7x_heap_free_owner(struct c7x_heap *heap, uint32_t owner)
@@ -410,6 +492,19 @@ struct c7x_oom c7x_heap_oom(const struct c7x_heap *heap, size_t size)
     struct c7x_heap_statistics now;
     c7x_heap_get_statistics(heap, &now);
     return (struct c7x_oom){size, now.free, now.largest, now.total};
+}
+
+bool c7x_heap_find_overrun(const struct c7x_heap *heap, const void *address, size_t *out_size,
+                           size_t *out_distance)
+{
+    struct c7x_heap *locked = lock_heap(heap);
+    const struct block *block = search_used(heap, is_guarded_from, address);
+    if (block != NULL) {
+        *out_size = block->guarded_size;
+        *out_distance = (uintptr_t)address - ((uintptr_t)block->guarded + block->guarded_size);
+    }
+    c7x_os_mutex_unlock(&locked->lock);
+    return block != NULL;
 }
 
 const char *c7x_heap_name(const struct c7x_heap *heap)

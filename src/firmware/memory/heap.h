@@ -54,6 +54,18 @@ uint32_t c7x_heap_owner_new(struct c7x_heap *heap);
  * default; else a power of two). NULL when nothing fits. Contents are undefined.
  */
 void *c7x_heap_alloc(struct c7x_heap *heap, uint32_t owner, size_t size, size_t alignment);
+/*
+ * The same for a block that ends, but for what the alignment takes, right before a page that nobody
+ * can touch, so that an access behind it is a fault. It costs two pages or three, and while there
+ * are such blocks every free looks through all blocks in use. It is freed as any other.
+ */
+void *c7x_heap_alloc_guarded(struct c7x_heap *heap, uint32_t owner, size_t size, size_t alignment);
+/*
+ * Whether it is such a page that the address is in: the size that was asked for the block before
+ * it, and how many bytes behind its end the address is (0: the first one).
+ */
+bool c7x_heap_find_overrun(const struct c7x_heap *heap, const void *address, size_t *out_size,
+                           size_t *out_distance);
 /* Frees a block; NULL is legal. A pointer that is not a block in use is left alone and counted as a
  * bad free. */
 void c7x_heap_free(struct c7x_heap *heap, void *block);

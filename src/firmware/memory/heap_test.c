@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "firmware/memory/heap.h"
 #include "firmware/memory/memory.h"
+#include "os/os.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -192,6 +193,52 @@ static void addresses_map_only_within_one_window(void **state)
     assert_int_equal(c7x_memory_address(&memory, &memory), 0);
 }
 
+/* Sizes and alignments below, at and above a page; all that is refused or found is as said. */
+static void a_guarded_block_ends_before_its_guard(void **state)
+{
+    static const size_t sizes[] = {0, 1, 63, 64, 100, 4095, 4096, 4097, 70000};
+    static const size_t alignments[] = {0, 1, 16, 128, 4096, 65536};
+    struct c7x_heap *heap = new_heap(state);
+    size_t page = c7x_os_page_size();
+    struct c7x_heap_statistics before;
+    struct c7x_heap_statistics now;
+    c7x_heap_get_statistics(heap, &before);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] * 6; i++) {
+        size_t asked = sizes[i / 6] == 0 ? 1 : sizes[i / 6];
+        size_t alignment = alignments[i % 6] == 0 ? C7X_HEAP_ALIGNMENT_DEFAULT : alignments[i % 6];
+        size_t slack = alignment < page ? alignment : page;
+        size_t size = 0;
+        size_t distance = 0;
+        uint8_t *plain = c7x_heap_alloc(heap, C7X_HEAP_SERVICE, 100, 0);
+        uint8_t *block = c7x_heap_alloc_guarded(heap, 7, sizes[i / 6], alignments[i % 6]);
+        uint8_t *guard = (uint8_t *)(((uintptr_t)block + asked + page - 1) / page * page);
+        assert_non_null(block);
+        assert_int_equal((uintptr_t)block % alignment, 0);
+        assert_true((size_t)(guard - (block + asked)) < slack);
+        memset(block, 1, (size_t)(guard - block));
+        assert_int_equal(c7x_heap_block_size(heap, block), asked);
+        assert_true(c7x_heap_find_overrun(heap, guard, &size, &distance));
+        assert_int_equal(size, asked);
+        assert_int_equal(distance, guard - (block + asked));
+        assert_true(c7x_heap_find_overrun(heap, guard + page - 1, &size, &distance));
+        assert_false(c7x_heap_find_overrun(heap, guard + page, &size, &distance));
+        assert_false(c7x_heap_find_overrun(heap, guard - 1, &size, &distance));
+        assert_false(c7x_heap_find_overrun(heap, NULL, &size, &distance));
+        c7x_heap_free(heap, guard + 64); /* no block, and nothing to look at */
+        if (i % 2 == 0)
+            c7x_heap_free(heap, block);
+        assert_int_equal(c7x_heap_free_owner(heap, 7), i % 2);
+        memset(guard, 1, page < 64 ? page : 64); /* free memory as any other */
+        c7x_heap_free(heap, plain);
+    }
+    assert_null(c7x_heap_alloc_guarded(heap, 7, SIZE_MAX - 100, 0));
+    assert_null(c7x_heap_alloc_guarded(heap, 7, 100, 48));
+    assert_whole(heap);
+    c7x_heap_get_statistics(heap, &now);
+    assert_int_equal(now.free, before.free);
+    c7x_heap_destroy(heap);
+}
+
 /* Walked in pieces of 7: every block once, by address, and the sums are the heap's own. */
 static void a_walk_shows_every_block(void **state)
 {
@@ -243,6 +290,7 @@ int main(void)
         cmocka_unit_test_teardown(an_owner_loses_its_blocks_and_no_others, teardown),
         cmocka_unit_test_teardown(what_does_not_fit_is_refused_with_numbers, teardown),
         cmocka_unit_test_teardown(a_walk_shows_every_block, teardown),
+        cmocka_unit_test_teardown(a_guarded_block_ends_before_its_guard, teardown),
         cmocka_unit_test_teardown(a_pointer_that_is_no_block_is_left_alone, teardown),
         cmocka_unit_test_teardown(random_traffic_keeps_contents_apart, teardown),
         cmocka_unit_test(addresses_map_only_within_one_window),

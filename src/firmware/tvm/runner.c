@@ -340,6 +340,24 @@ static void append_operator(const struct instance *instance, struct c7x_error *e
         c7x_error_append(error, " in or behind critical section %" PRIu32, context->section_number);
 }
 
+/* What the processor refused; of a guarded heap (struct c7x_tvm_config), what that was. */
+static enum c7x_status refuse_fault(const struct instance *instance, struct c7x_error *error)
+{
+    const struct c7x_os_fault *fault = &instance->context.fault;
+    size_t size;
+    size_t distance;
+    if (c7x_tvm.guard && c7x_heap_find_overrun(c7x_tvm.heap, fault->address, &size, &distance))
+        (void)c7x_error_set(error, C7X_FAULT, "kernel",
+                            "heap overrun at 0x%" PRIxPTR ", %zu bytes behind the end of a block "
+                            "of %zu bytes",
+                            (uintptr_t)fault->address, distance, size);
+    else
+        (void)c7x_error_set(error, C7X_FAULT, "kernel", "%s at 0x%" PRIxPTR, fault->kind,
+                            (uintptr_t)fault->address);
+    append_operator(instance, error);
+    return C7X_FAULT;
+}
+
 static enum c7x_status refuse_end(const struct instance *instance, struct c7x_error *error)
 {
     const struct c7x_tvm_context *context = &instance->context;
@@ -352,10 +370,7 @@ static enum c7x_status refuse_end(const struct instance *instance, struct c7x_er
         append_operator(instance, error);
         return C7X_FAULT;
     case C7X_TVM_FAULTED:
-        (void)c7x_error_set(error, C7X_FAULT, "kernel", "%s at 0x%" PRIxPTR, context->fault.kind,
-                            (uintptr_t)context->fault.address);
-        append_operator(instance, error);
-        return C7X_FAULT;
+        return refuse_fault(instance, error);
     case C7X_TVM_RETURNED:
     case C7X_TVM_ABORTED:
         break;

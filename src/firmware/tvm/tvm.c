@@ -135,6 +135,17 @@ static void record_oom(struct c7x_tvm_context *context, size_t size)
     context->oom = c7x_heap_oom(c7x_tvm.heap, size);
 }
 
+static void *alloc_main(struct c7x_tvm_context *context, uint32_t owner, size_t size,
+                        size_t alignment)
+{
+    void *block = c7x_tvm.guard ? c7x_heap_alloc_guarded(c7x_tvm.heap, owner, size, alignment)
+                                : c7x_heap_alloc(c7x_tvm.heap, owner, size, alignment);
+    if (block == NULL)
+        record_oom(context, size);
+    return block;
+}
+
+/* The fast pool has no room for guards: what is asked of it comes from the heap then. */
 void *c7x_tvm_alloc(size_t size, size_t alignment, int pool)
 {
     struct c7x_tvm_context *context = c7x_tvm_context();
@@ -142,10 +153,8 @@ void *c7x_tvm_alloc(size_t size, size_t alignment, int pool)
     if (context == NULL)
         return NULL;
     c7x_tvm_export_enter();
-    if (pool == TVMDSP_POOL_MAIN) {
-        block = c7x_heap_alloc(c7x_tvm.heap, context->owner, size, alignment);
-        if (block == NULL)
-            record_oom(context, size);
+    if (pool == TVMDSP_POOL_MAIN || c7x_tvm.guard) {
+        block = alloc_main(context, context->owner, size, alignment);
     } else if (c7x_tvm.fast_heap != NULL) {
         block = c7x_heap_alloc(c7x_tvm.fast_heap, context->fast_owner, size, alignment);
     }
@@ -160,9 +169,7 @@ void *c7x_tvm_alloc_workspace(size_t size)
     if (context == NULL)
         return NULL;
     c7x_tvm_export_enter();
-    block = c7x_heap_alloc(c7x_tvm.heap, context->workspace_owner, size, 0);
-    if (block == NULL)
-        record_oom(context, size);
+    block = alloc_main(context, context->workspace_owner, size, 0);
     c7x_tvm_export_leave();
     return block;
 }

@@ -18,6 +18,7 @@ struct c7x_tvm_config {
         *fast_heap; /* the fast pool; NULL: none, and small storage comes from the heap */
     uint8_t *l2;    /* scratch that a module may use during its call */
     uint32_t l2_size;
+    bool guard; /* modules' blocks end before a page that nobody can touch (memory/heap.h) */
 };
 
 /* Before the first module or model is loaded, and while none is. */

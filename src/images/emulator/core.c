@@ -120,13 +120,14 @@ static bool build_memory(int control, bool strict)
                                       windows[CARVEOUT].size, strict, &core.link) == C7X_OK;
 }
 
-static enum c7x_status build_modules(void)
+static enum c7x_status build_modules(bool guard)
 {
     struct c7x_tvm_config tvm = {
         .heap = core.heap,
         .fast_heap = core.fast_heap,
         .l2 = core.memory.windows[L2].pointer,
         .l2_size = (uint32_t)core.memory.windows[L2].size,
+        .guard = guard,
     };
     struct c7x_module_config modules = {
         .heap = core.heap, .exports = &c7x_exports, .kind = &c7x_tvm_kind, .memory = &core.memory};
@@ -188,7 +189,7 @@ int c7x_emulator_core_run(int control, struct c7x_log_memory *log,
 {
     log_memory = log;
     c7x_log_set_sink(write_log);
-    if (!build_memory(control, settings->strict) || build_modules() != C7X_OK ||
+    if (!build_memory(control, settings->strict) || build_modules(settings->guard) != C7X_OK ||
         build_service(settings) != C7X_OK) {
         fprintf(stderr, "c7x_emulator: core: cannot map or build the DSP's memory\n");
         return 1;

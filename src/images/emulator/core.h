@@ -8,6 +8,7 @@
 struct c7x_emulator_core_settings {
     uint32_t number;     /* 1, 2: its targets are named after it */
     bool strict;         /* caches: transport/emulator/strict.h */
+    bool guard;          /* struct c7x_tvm_config */
     int64_t watchdog_ns; /* struct c7x_core_config */
 };
 

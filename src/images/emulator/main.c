@@ -28,7 +28,7 @@ static const char usage[] =
     "Usage: c7x_emulator [OPTIONS] --listen PATH [--foreground]\n"
     "       c7x_emulator [OPTIONS] --connection FD\n"
     "       c7x_emulator --help | --version\n"
-    "Options: --strict-cache, --core N, --watchdog SECONDS\n"
+    "Options: --strict-cache, --guard, --core N, --watchdog SECONDS\n"
     "\n"
     "Emulates one C7x core, the first or number N, for the programs of this user that connect to "
     "the socket PATH, or for\n"
@@ -214,9 +214,13 @@ static bool parse_core(const char *text, uint32_t *out_number)
 static bool parse_settings(int *argc, char ***argv, struct c7x_emulator_core_settings *out_settings)
 {
     const char *watchdog = getenv("C7X_WATCHDOG");
+    const char *guard = getenv("C7X_GUARD");
+    out_settings->guard = guard != NULL && strcmp(guard, "1") == 0;
     for (; *argc > 1; (*argc)--, (*argv)++) {
         if (strcmp((*argv)[1], "--strict-cache") == 0) {
             out_settings->strict = true;
+        } else if (strcmp((*argv)[1], "--guard") == 0) {
+            out_settings->guard = true;
         } else if (strcmp((*argv)[1], "--watchdog") == 0 && *argc > 2) {
             watchdog = (*argv)[2];
             (*argc)--;
