@@ -22,7 +22,12 @@
 
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 enum { CLI_PRIORITY_MAX = 8 }; /* the lowest */
-enum { CLI_POSITIONAL_MAX = 3, CLI_MESSAGE_MAX = 8192, CLI_DEADLINE_MS = 60000 };
+enum {
+    CLI_POSITIONAL_MAX = 3,
+    CLI_DEVICES_MAX = 16,
+    CLI_MESSAGE_MAX = 8192,
+    CLI_DEADLINE_MS = 60000
+};
 
 /* Sizes without a unit are bytes. NULL: not given. */
 struct cli_options {
@@ -35,8 +40,11 @@ struct cli_options {
     const char *dtype;
     const char *module;
     const char *model;
-    const char *device;
+    const char *device; /* the last one that was given */
+    const char *devices[CLI_DEVICES_MAX];
+    int device_count;
     int64_t deadline_ms;
+    int64_t interval_ms; /* 0: not given */
     uint64_t seed;
     uint64_t output_bytes; /* 0: not given */
     uint32_t repeat;       /* 0: not given */
@@ -87,6 +95,7 @@ struct cli {
 #define CLI_OPTION_MAP 0x4000u
 #define CLI_OPTION_PRIORITY 0x10000u
 #define CLI_OPTION_ALL 0x20000u
+#define CLI_OPTION_INTERVAL 0x40000u
 /* Not an option: of a number the sign says nothing, so -12 is the argument 12. */
 #define CLI_UNSIGNED_ARGUMENT 0x8000u
 
@@ -111,6 +120,7 @@ int cli_emulator(struct cli *cli);
 int cli_scan(struct cli *cli);
 int cli_ps(struct cli *cli);
 int cli_mem(struct cli *cli);
+int cli_monitor(struct cli *cli);
 int cli_reset(struct cli *cli);
 int cli_raw(struct cli *cli);
 int cli_validate(struct cli *cli);
@@ -167,8 +177,50 @@ struct cli_table {
 void cli_table_begin(struct cli_table *table, const char *const *heads, size_t column_count);
 void cli_table_text(struct cli_table *table, const char *text);
 void cli_table_unsigned(struct cli_table *table, uint64_t value);
-/* To stdout; frees it. */
+/* 0x0c0000000 */
+void cli_table_address(struct cli_table *table, uint64_t address);
+/* Both free it; the second is to stdout. */
+void cli_table_write(struct cli_table *table, FILE *stream);
 void cli_table_print(struct cli_table *table);
+
+/* ---- listing.c: what is on a device ---- */
+
+struct cli_listing {
+    struct c7x_session_info *sessions;
+    struct c7x_module_info *modules;
+    struct c7x_target_info *targets;
+    size_t session_count;
+    size_t module_count;
+    size_t target_count;
+};
+
+/* Into a zeroed listing, which the caller frees, also on failure. */
+enum c7x_status cli_read_listing(struct c7x_client *client, struct cli_listing *listing);
+void cli_free_listing(struct cli_listing *listing);
+/* NULL: it has gone, or `number` is 0, the device itself. */
+const struct c7x_session_info *cli_find_session(const struct cli_listing *listing, uint32_t number);
+/* The target that runs the module's calls, unless they name another: targets are listed in the
+ * order of their priorities. "" for weights. */
+const char *cli_module_target(const struct cli_listing *listing,
+                              const struct c7x_module_info *module);
+/* Targets that have had work, or all; returns how many were left out. */
+size_t cli_write_targets(const struct cli_listing *listing, bool all, FILE *stream);
+void cli_write_pools(const struct c7x_pool_info *pools, size_t count, FILE *stream);
+/* "sessions", "modules" and "targets"; and "pools". */
+void cli_json_add_listing(struct cJSON *object, const struct cli_listing *listing);
+void cli_json_add_pools(struct cJSON *object, const struct c7x_pool_info *pools, size_t count);
+
+/* ---- screen.c: stdout as a screen, if it is a terminal ---- */
+
+/* Keys, and the signals that end a program, are for cli_screen_wait() from here on. False: end it
+ * all the same. */
+bool cli_screen_begin(void);
+/* The terminal is again what it was. */
+void cli_screen_end(void);
+/* Draws lines of text, as much of them as the window has room for. False: nobody can see it. */
+bool cli_screen_show(const char *text);
+/* Until the time is over, or the window has another size; false: somebody wants to end it. */
+bool cli_screen_wait(int64_t ms);
 
 /* ---- device.c ---- */
 

@@ -100,31 +100,6 @@ static void describe_holder(const struct holder *holder, char *text, size_t size
 
 /* ---- Text ---- */
 
-static void add_address(struct cli_table *table, uint64_t address)
-{
-    char text[32];
-    snprintf(text, sizeof text, "0x%09" PRIx64, address);
-    cli_table_text(table, text);
-}
-
-static void print_pools(const struct memory *memory)
-{
-    static const char *const heads[] = {"POOL", "ADDRESS",      "TOTAL BYTES",
-                                        "FREE", "LARGEST FREE", "BLOCKS"};
-    struct cli_table table;
-    cli_table_begin(&table, heads, 6);
-    for (size_t i = 0; i < memory->pool_count; i++) {
-        const struct c7x_pool_info *pool = &memory->pools[i];
-        cli_table_text(&table, pool->name);
-        add_address(&table, pool->address);
-        cli_table_unsigned(&table, pool->total);
-        cli_table_unsigned(&table, pool->free);
-        cli_table_unsigned(&table, pool->largest);
-        cli_table_unsigned(&table, pool->block_count);
-    }
-    cli_table_print(&table);
-}
-
 static void print_map(const struct memory *memory)
 {
     static const char *const heads[] = {"POOL", "ADDRESS", "BYTES", "HELD BY"};
@@ -137,7 +112,7 @@ static void print_map(const struct memory *memory)
         char text[TEXT_MAX];
         describe_holder(&holder, text, sizeof text);
         cli_table_text(&table, pool != NULL ? pool->name : "-");
-        add_address(&table, block->address);
+        cli_table_address(&table, block->address);
         cli_table_unsigned(&table, block->size);
         cli_table_text(&table, text);
     }
@@ -146,17 +121,6 @@ static void print_map(const struct memory *memory)
 }
 
 /* ---- JSON ---- */
-
-static void add_json_pool(cJSON *list, const struct c7x_pool_info *pool)
-{
-    cJSON *object = cli_json_append(list);
-    cli_json_add_text(object, "pool", pool->name);
-    cli_json_add_unsigned(object, "address", pool->address);
-    cli_json_add_unsigned(object, "total_bytes", pool->total);
-    cli_json_add_unsigned(object, "free_bytes", pool->free);
-    cli_json_add_unsigned(object, "largest_free_bytes", pool->largest);
-    cli_json_add_unsigned(object, "block_count", pool->block_count);
-}
 
 static void add_json_holder(cJSON *object, const struct holder *holder)
 {
@@ -189,10 +153,8 @@ static void print_json(const struct memory *memory, const struct c7x_pool_info *
     cJSON *object = cli_json_ok();
     cli_json_add_unsigned(object, "heap_free", heap->free);
     cli_json_add_unsigned(object, "carveout_free", carveout->free);
-    cJSON *pools = cJSON_AddArrayToObject(object, "pools");
+    cli_json_add_pools(object, memory->pools, memory->pool_count);
     cJSON *blocks = cJSON_AddArrayToObject(object, "blocks");
-    for (size_t i = 0; i < memory->pool_count; i++)
-        add_json_pool(pools, &memory->pools[i]);
     for (size_t i = 0; i < memory->block_count; i++)
         add_json_block(blocks, memory, &memory->blocks[i]);
     cli_json_print(object);
@@ -232,7 +194,7 @@ static int print_memory(struct cli *cli, struct memory *memory)
     if (cli->options.json)
         print_json(memory, heap, carveout);
     else
-        print_pools(memory);
+        cli_write_pools(memory->pools, memory->pool_count, stdout);
     if (cli->options.map && !cli->options.json)
         print_map(memory);
     return CLI_DONE;

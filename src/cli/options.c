@@ -18,7 +18,8 @@ enum {
     KEY_BYTES,
     KEY_ONCE,
     KEY_MAP,
-    KEY_ALL
+    KEY_ALL,
+    KEY_INTERVAL
 };
 
 struct option_row {
@@ -65,6 +66,8 @@ static const struct option_row rows[] = {
     {CLI_OPTION_JSON, KEY_JSON, "json", NULL, "Print one line of JSON instead of text."},
     {CLI_OPTION_ONCE, KEY_ONCE, "once", NULL, "Print what there is and end."},
     {CLI_OPTION_MAP, KEY_MAP, "map", NULL, "Show every block and who holds it."},
+    {CLI_OPTION_INTERVAL, KEY_INTERVAL, "interval", "SECONDS",
+     "Time between two screens, at least 0.1. Default: 1."},
     {CLI_OPTION_ALL, KEY_ALL, "all", NULL, "Show the targets that have not had any work, too."},
     {CLI_OPTION_HELP, 'h', "help", NULL, "Explain the command."},
 };
@@ -92,6 +95,21 @@ static bool set_priority(struct cli_options *options, const char *text)
     if (!cli_parse_u64(text, CLI_PRIORITY_MAX, &value) || value == 0)
         return false;
     options->priority = (int)value;
+    return true;
+}
+
+static bool set_interval(struct cli_options *options, const char *text)
+{
+    return cli_parse_seconds(text, &options->interval_ms) && options->interval_ms >= 100;
+}
+
+/* All but one command look at the last one alone. */
+static bool add_device(struct cli_options *options, const char *device)
+{
+    options->device = device;
+    if (options->device_count == CLI_DEVICES_MAX)
+        return false;
+    options->devices[options->device_count++] = device;
     return true;
 }
 
@@ -132,7 +150,7 @@ static bool set_option(struct cli_options *options, int key, const char *value)
     case KEY_MODEL:
         return set_text(&options->model, value);
     case KEY_DEVICE:
-        return set_text(&options->device, value);
+        return add_device(options, value);
     case KEY_DEADLINE:
         return set_deadline(options, value);
     case KEY_SEED:
@@ -141,6 +159,8 @@ static bool set_option(struct cli_options *options, int key, const char *value)
         return set_repeat(options, value);
     case KEY_PRIORITY:
         return set_priority(options, value);
+    case KEY_INTERVAL:
+        return set_interval(options, value);
     case KEY_BYTES:
         return cli_parse_u64(value, UINT32_MAX, &options->output_bytes);
     case KEY_JSON:

@@ -59,27 +59,32 @@ void cli_table_unsigned(struct cli_table *table, uint64_t value)
     cli_table_text(table, text);
 }
 
-static void print_cell(const struct cli_table *table, size_t index)
+static void write_cell(const struct cli_table *table, size_t index, FILE *stream)
 {
     size_t column = index % table->column_count;
     int width = (int)table->widths[column];
     if (table->is_number[column])
-        printf("%*s", width, table->cells[index]);
+        fprintf(stream, "%*s", width, table->cells[index]);
     else if (column + 1 < table->column_count)
-        printf("%-*s", width, table->cells[index]);
+        fprintf(stream, "%-*s", width, table->cells[index]);
     else
-        fputs(table->cells[index], stdout);
-    fputs(column + 1 < table->column_count ? "  " : "\n", stdout);
+        fputs(table->cells[index], stream);
+    fputs(column + 1 < table->column_count ? "  " : "\n", stream);
+}
+
+void cli_table_write(struct cli_table *table, FILE *stream)
+{
+    for (size_t i = 0; i < table->cell_count && !table->lacks_memory; i++)
+        write_cell(table, i, stream);
+    for (size_t i = 0; i < table->cell_count; i++)
+        free(table->cells[i]);
+    if (table->lacks_memory)
+        fputs("(no memory for the table)\n", stream);
+    free(table->cells);
+    *table = (struct cli_table){0};
 }
 
 void cli_table_print(struct cli_table *table)
 {
-    for (size_t i = 0; i < table->cell_count && !table->lacks_memory; i++)
-        print_cell(table, i);
-    for (size_t i = 0; i < table->cell_count; i++)
-        free(table->cells[i]);
-    if (table->lacks_memory)
-        fputs("(no memory for the table)\n", stdout);
-    free(table->cells);
-    *table = (struct cli_table){0};
+    cli_table_write(table, stdout);
 }

@@ -74,7 +74,7 @@ def to_regex(lines):
 
 
 def execute(command, folder, env):
-    prefix = f'data() {{ "{sys.executable}" "{HERE}/data.py" "$@"; }}\n'
+    prefix = "".join(f'{name}() {{ "{sys.executable}" "{HERE}/{name}.py" "$@"; }}\n' for name in ("data", "terminal"))
     return subprocess.run(["sh", "-c", prefix + command], cwd=folder, env=env, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=SECONDS_MAX)
 

@@ -74,7 +74,7 @@ def u44_every_number_has_a_name(command):
     assert command.run("emulator", "start").returncode == 0
     assert command.run("load", add_one).returncode == 0
     for words in (["run", add_one], ["profile", add_one], ["validate", "--module", add_one], ["ping"], ["status"],
-                  ["scan"], ["ps"], ["mem"], ["explain", "NOMEM"], ["emulator", "status"], ["load", add_one]):
+                  ["scan"], ["ps"], ["mem"], ["monitor"], ["explain", "NOMEM"], ["emulator", "status"], ["load", add_one]):
         answer = command.json(*words)
         assert isinstance(answer, dict) and answer.get("status") == "ok", f"{words}: {answer}"
         assert not list(bare_numbers(answer)), f"{words}: {list(bare_numbers(answer))}"
