@@ -357,7 +357,8 @@ struct c7x_emulator_status {
     uint64_t carveout_total; /* bytes */
     uint64_t carveout_free;
     uint64_t carveout_largest;
-    char path[108]; /* the socket */
+    char path[108];   /* the socket */
+    char version[48]; /* of the program that runs, and its build: "0.1.0 5f0c6d21a9e84b37" */
 };
 /* Returns when it serves, or at once if it already does. */
 enum c7x_status c7x_emulator_start(const char *device, int64_t deadline_ms) C7X_NODISCARD;
@@ -366,6 +367,12 @@ enum c7x_status c7x_emulator_stop(const char *device, int64_t deadline_ms) C7X_N
 enum c7x_status c7x_emulator_get_status(const char *device,
                                         struct c7x_emulator_status *out_status) C7X_NODISCARD;
 
+/*
+ * Version and build, as above, of the program that a start would run now. Where that is not what
+ * runs, an update has come meanwhile: stop and start makes it serve. C7X_NO_DEVICE: no such
+ * program.
+ */
+enum c7x_status c7x_emulator_get_installed_version(char *out_version, size_t size) C7X_NODISCARD;
 /* Stops the device's core and starts it again; every client of it gets C7X_RESET. */
 enum c7x_status c7x_emulator_reset(const char *device, int64_t deadline_ms) C7X_NODISCARD;
 

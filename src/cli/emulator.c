@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* emulator start|stop|status: the shared emulator of the user. */
+/* emulator start|stop|restart|status: the shared emulator of the user. */
 #include "cli.h"
 
 #include <inttypes.h>
@@ -42,6 +42,17 @@ static int stop(const struct cli *cli)
     if (status != C7X_OK)
         return cli_fail_status(cli, "emulator", status);
     return report(cli, "Emulator stopped", "stopped");
+}
+
+/* A new process, of the program as it is installed now; also when none has run. */
+static int restart(const struct cli *cli)
+{
+    enum c7x_status status = c7x_emulator_stop(device(cli), deadline_ms(cli));
+    if (status == C7X_OK || status == C7X_NO_DEVICE)
+        status = c7x_emulator_start(device(cli), deadline_ms(cli));
+    if (status != C7X_OK)
+        return cli_fail_status(cli, "emulator", status);
+    return report(cli, "Emulator restarted", "running");
 }
 
 static void print_json(const struct c7x_emulator_status *state)
@@ -93,7 +104,10 @@ int cli_emulator(struct cli *cli)
         return start(cli);
     if (strcmp(verb, "stop") == 0)
         return stop(cli);
+    if (strcmp(verb, "restart") == 0)
+        return restart(cli);
     if (strcmp(verb, "status") == 0)
         return show(cli);
-    return cli_fail(cli, "usage", "emulator cannot %s; it knows start, stop and status", verb);
+    return cli_fail(cli, "usage", "emulator cannot %s; it knows start, stop, restart and status",
+                    verb);
 }

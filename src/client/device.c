@@ -196,12 +196,21 @@ enum c7x_status c7x_emulator_get_status(const char *device, struct c7x_emulator_
         status.carveout_total = message.carveout_total;
         status.carveout_free = message.carveout_free;
         status.carveout_largest = message.carveout_largest;
+        snprintf(status.version, sizeof status.version, "%.*s", (int)sizeof message.version,
+                 message.version);
     } else if (connected != C7X_NO_DEVICE) { /* that none runs is an answer, not a failure */
         return connected;
     }
     memcpy(out_status, &status,
            out_status->struct_size < sizeof status ? out_status->struct_size : sizeof status);
     return C7X_OK;
+}
+
+enum c7x_status c7x_emulator_get_installed_version(char *out_version, size_t size)
+{
+    c7x_client_enter();
+    return c7x_emulator_ask_program(out_version, size, c7x_client_deadline_of_ms(10000),
+                                    c7x_client_thread_error());
 }
 
 /* ---- Which devices there may be ---- */

@@ -112,7 +112,34 @@ def u30_ps_says_who_has_the_device(command):
         session.communicate('{"op":"exit"}\n', timeout=SECONDS_MAX)
 
 
-CASES = [u30_ps_says_who_has_the_device, u42_a_failure_is_an_exit_code, u44_every_number_has_a_name,
+def u29_status_says_when_the_running_firmware_is_old(command):
+    """An update puts another program in the place of the one that runs."""
+    program = Path(command.folder.name, "c7x_emulator")
+    original = Path(command.environment["C7X_EMULATOR"]).read_bytes()
+    program.write_bytes(original)
+    program.chmod(0o755)
+    command.environment["C7X_EMULATOR"] = str(program)
+    assert command.run("emulator", "restart").returncode == 0
+    before = command.json("status")
+    assert before["running_firmware"] == before["installed_firmware"] and not before["restart_needed"], before
+    build = bytes.fromhex(before["running_firmware"].split()[1])
+    assert original.count(build) == 1, "the build is not in the program"
+    updated = Path(command.folder.name, "updated")
+    updated.write_bytes(original.replace(build, bytes(byte ^ 0xFF for byte in build)))
+    updated.chmod(0o755)
+    updated.rename(program)
+    after = command.json("status")
+    assert after["restart_needed"] and after["running_firmware"] == before["running_firmware"], after
+    assert after["installed_firmware"] != before["installed_firmware"], after
+    text = command.run("status").stdout
+    assert "restart needed: c7x_compute emulator restart" in text, text
+    assert command.run("emulator", "restart").returncode == 0
+    now = command.json("status")
+    assert now["running_firmware"] == after["installed_firmware"] and not now["restart_needed"], now
+    assert "restart needed" not in command.run("status").stdout
+
+
+CASES = [u29_status_says_when_the_running_firmware_is_old, u30_ps_says_who_has_the_device, u42_a_failure_is_an_exit_code, u44_every_number_has_a_name,
          u44_a_failure_names_stage_and_reason, u48_an_error_names_the_tensor]
 
 

@@ -4,6 +4,8 @@
 #define _GNU_SOURCE
 #include "supervisor_impl.h"
 
+#include "build_id.h"
+
 #include "transport/emulator/strict.h"
 
 #include <sys/socket.h>
@@ -173,6 +175,7 @@ static void handle_status(struct c7x_supervisor_client *client)
         .carveout_free = c7x_carveout_free_bytes(&c7x_supervisor.carveout),
         .carveout_largest = c7x_carveout_largest_free(&c7x_supervisor.carveout),
     };
+    c7x_emulator_version(message.version, sizeof message.version);
     answer(client, &message, -1);
 }
 

@@ -4,6 +4,7 @@
  * start`; people need it only to debug it in the foreground.
  */
 #define _GNU_SOURCE
+#include "build_id.h"
 #include "supervisor.h"
 
 #include "transport/emulator/emulator.h"
@@ -238,13 +239,20 @@ static bool parse_settings(int *argc, char ***argv, struct c7x_emulator_core_set
                           &out_settings->watchdog_ns);
 }
 
+static int print_version(void)
+{
+    char version[64];
+    c7x_emulator_version(version, sizeof version);
+    return printf("c7x_emulator %s\n", version) < 0;
+}
+
 int main(int argc, char **argv)
 {
     struct c7x_emulator_core_settings settings = {.number = 1};
     if (argc == 2 && strcmp(argv[1], "--help") == 0)
         return fputs(usage, stdout) < 0;
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
-        return printf("c7x_emulator %s\n", C7X_PROJECT_VERSION) < 0;
+        return print_version();
     if (!parse_settings(&argc, &argv, &settings))
         return 2;
     if (argc == 3 && strcmp(argv[1], "--listen") == 0)

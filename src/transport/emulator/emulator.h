@@ -39,6 +39,13 @@ enum c7x_status c7x_emulator_launch_shared(const struct c7x_emulator_place *plac
                                            int64_t deadline_ns,
                                            struct c7x_error *error) C7X_NODISCARD;
 
+/*
+ * What the program that would be started says of itself: version and build. C7X_NO_DEVICE: it is
+ * not there or says nothing; C7X_TIMEOUT.
+ */
+enum c7x_status c7x_emulator_ask_program(char *version, size_t size, int64_t deadline_ns,
+                                         struct c7x_error *error) C7X_NODISCARD;
+
 /* Whether somebody is about to start an emulator at `path`: it does not serve yet. */
 bool c7x_emulator_is_starting(const char *path);
 

@@ -131,7 +131,7 @@ static void set_arguments(const char *arguments[ARGUMENTS_MAX], const char *core
 }
 
 /* Starts the program with clean signals; `connection` (or -1) becomes CONNECTION_FD, `messages` its
- * stderr. */
+ * stdout and stderr. */
 static enum c7x_status spawn(const char *const *arguments, int connection, int messages,
                              pid_t *out_pid, struct c7x_error *error)
 {
@@ -146,6 +146,8 @@ static enum c7x_status spawn(const char *const *arguments, int connection, int m
         posix_spawn_file_actions_adddup2(&actions, connection, CONNECTION_FD);
     if (messages >= 0)
         posix_spawn_file_actions_adddup2(&actions, messages, STDERR_FILENO);
+    if (messages >= 0)
+        posix_spawn_file_actions_adddup2(&actions, messages, STDOUT_FILENO);
     sigemptyset(&signals);
     posix_spawnattr_setsigmask(&attributes, &signals);
     sigfillset(&signals);
@@ -199,36 +201,66 @@ static bool read_messages(int messages, int64_t deadline_ns, char *text, size_t 
     return true;
 }
 
-enum c7x_status c7x_emulator_launch_shared(const struct c7x_emulator_place *place,
-                                           int64_t deadline_ns, struct c7x_error *error)
+/*
+ * Runs the program until its first process, which alone has `messages`, ends. What it said is in
+ * `text`. C7X_TIMEOUT: it did not end, and was killed.
+ */
+static enum c7x_status run_program(const char *const *arguments, int64_t deadline_ns, char *text,
+                                   size_t size, int *out_exit_status, struct c7x_error *error)
 {
     int messages[2];
     pid_t pid;
-    char text[512] = "";
-    char core[16];
-    const char *arguments[ARGUMENTS_MAX];
-    snprintf(core, sizeof core, "%u", place->core);
-    set_arguments(arguments, core, "--listen", place->path);
     if (pipe2(messages, O_CLOEXEC) != 0)
         return c7x_error_set(error, C7X_HOST_NOMEM, STATION, "no pipe: %s", strerror(errno));
     enum c7x_status status = spawn(arguments, -1, messages[1], &pid, error);
     close(messages[1]);
     if (status == C7X_OK) {
-        /* The program's first process, which alone has this stderr, ends when the emulator serves
-         * or has failed. */
-        bool ended = read_messages(messages[0], deadline_ns, text, sizeof text);
-        if (!ended)
+        if (!read_messages(messages[0], deadline_ns, text, size)) {
             kill(pid, SIGKILL);
-        int exit_status = wait_for_exit(pid);
-        if (!ended)
-            status =
-                c7x_error_set(error, C7X_TIMEOUT, STATION, "the emulator does not start to serve");
-        else if (!WIFEXITED(exit_status) || WEXITSTATUS(exit_status) != 0)
-            status = c7x_error_set(error, C7X_NO_DEVICE, STATION, "the emulator did not start: %s",
-                                   text);
+            status = C7X_TIMEOUT;
+        }
+        *out_exit_status = wait_for_exit(pid);
     }
     close(messages[0]);
     return status;
+}
+
+enum c7x_status c7x_emulator_ask_program(char *version, size_t size, int64_t deadline_ns,
+                                         struct c7x_error *error)
+{
+    static const char *const arguments[] = {PROGRAM, "--version", NULL};
+    char text[512] = "";
+    int exit_status = 0;
+    enum c7x_status status =
+        run_program(arguments, deadline_ns, text, sizeof text, &exit_status, error);
+    if (status == C7X_TIMEOUT)
+        return c7x_error_set(error, C7X_TIMEOUT, STATION, "the emulator's program does not end");
+    C7X_RETURN_IF_ERROR(status);
+    if (exit_status != 0 || strncmp(text, PROGRAM " ", sizeof PROGRAM) != 0)
+        return c7x_error_set(error, C7X_NO_DEVICE, STATION,
+                             "the emulator's program does not say its version: %s", text);
+    snprintf(version, size, "%s", text + sizeof PROGRAM);
+    return C7X_OK;
+}
+
+enum c7x_status c7x_emulator_launch_shared(const struct c7x_emulator_place *place,
+                                           int64_t deadline_ns, struct c7x_error *error)
+{
+    char text[512] = "";
+    char core[16];
+    int exit_status = 0;
+    const char *arguments[ARGUMENTS_MAX];
+    snprintf(core, sizeof core, "%u", place->core);
+    set_arguments(arguments, core, "--listen", place->path);
+    /* The first process ends when the emulator serves or has failed. */
+    enum c7x_status status =
+        run_program(arguments, deadline_ns, text, sizeof text, &exit_status, error);
+    if (status == C7X_TIMEOUT)
+        return c7x_error_set(error, C7X_TIMEOUT, STATION, "the emulator does not start to serve");
+    C7X_RETURN_IF_ERROR(status);
+    if (exit_status != 0)
+        return c7x_error_set(error, C7X_NO_DEVICE, STATION, "the emulator did not start: %s", text);
+    return C7X_OK;
 }
 
 /* Who starts one holds the lock beside the socket until it serves. */

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #define C7X_SETUP_VERSION 1u
+#define C7X_SETUP_VERSION_BYTES 48u /* of the program's: "0.1.0 5f0c6d21a9e84b37" */
 
 enum c7x_setup_op {
     C7X_SETUP_HELLO = 1, /* client: version in `size`; answer: the link socket, or C7X_BUSY with
@@ -56,6 +57,7 @@ struct c7x_setup_message {
     uint64_t carveout_total;
     uint64_t carveout_free;
     uint64_t carveout_largest;
+    char version[C7X_SETUP_VERSION_BYTES];
 };
 
 /* The core's log in shared memory: a ring of text. `written` counts all bytes ever; the last `size`
