@@ -494,6 +494,16 @@ struct c7x_oom c7x_heap_oom(const struct c7x_heap *heap, size_t size)
     return (struct c7x_oom){size, now.free, now.largest, now.total};
 }
 
+bool c7x_heap_find_owner(const struct c7x_heap *heap, const void *pointer, uint32_t *out_owner)
+{
+    struct c7x_heap *locked = lock_heap(heap);
+    const struct block *block = used_block(heap, pointer);
+    if (block != NULL)
+        *out_owner = block->owner;
+    c7x_os_mutex_unlock(&locked->lock);
+    return block != NULL;
+}
+
 bool c7x_heap_find_overrun(const struct c7x_heap *heap, const void *address, size_t *out_size,
                            size_t *out_distance)
 {

@@ -74,6 +74,8 @@ void c7x_heap_free(struct c7x_heap *heap, void *block);
 void c7x_heap_fail_allocation(struct c7x_heap *heap, uint64_t nth);
 /* Usable bytes of a block in use; 0 for any other pointer. */
 size_t c7x_heap_block_size(const struct c7x_heap *heap, const void *block);
+/* Whether the pointer is a block in use, and then whose. */
+bool c7x_heap_find_owner(const struct c7x_heap *heap, const void *block, uint32_t *out_owner);
 /* Frees all blocks of the owner and returns how many there were. */
 uint32_t c7x_heap_free_owner(struct c7x_heap *heap, uint32_t owner);
 /* Whether the pointer lies in the heap's region. */

@@ -209,6 +209,7 @@ static void a_guarded_block_ends_before_its_guard(void **state)
         size_t slack = alignment < page ? alignment : page;
         size_t size = 0;
         size_t distance = 0;
+        uint32_t owner = 0;
         uint8_t *plain = c7x_heap_alloc(heap, C7X_HEAP_SERVICE, 100, 0);
         uint8_t *block = c7x_heap_alloc_guarded(heap, 7, sizes[i / 6], alignments[i % 6]);
         uint8_t *guard = (uint8_t *)(((uintptr_t)block + asked + page - 1) / page * page);
@@ -217,6 +218,9 @@ static void a_guarded_block_ends_before_its_guard(void **state)
         assert_true((size_t)(guard - (block + asked)) < slack);
         memset(block, 1, (size_t)(guard - block));
         assert_int_equal(c7x_heap_block_size(heap, block), asked);
+        assert_true(c7x_heap_find_owner(heap, block, &owner) && owner == 7);
+        assert_true(c7x_heap_find_owner(heap, plain, &owner) && owner == C7X_HEAP_SERVICE);
+        assert_false(c7x_heap_find_owner(heap, guard + 64, &owner));
         assert_true(c7x_heap_find_overrun(heap, guard, &size, &distance));
         assert_int_equal(size, asked);
         assert_int_equal(distance, guard - (block + asked));

@@ -174,12 +174,27 @@ void *c7x_tvm_alloc_workspace(size_t size)
     return block;
 }
 
+/* A module that frees what it has freed before may name a block that is another's by now. */
+static bool may_free(const struct c7x_tvm_context *context, const struct c7x_heap *heap,
+                     const void *block)
+{
+    uint32_t owner;
+    if (context == NULL)
+        return true;
+    if (!c7x_heap_find_owner(heap, block, &owner))
+        return false;
+    return heap == c7x_tvm.fast_heap
+               ? owner == context->fast_owner
+               : owner == context->owner || owner == context->workspace_owner;
+}
+
 void c7x_tvm_free(void *block)
 {
-    c7x_tvm_export_enter();
+    struct c7x_heap *heap = c7x_tvm.heap;
     if (c7x_tvm.fast_heap != NULL && c7x_heap_contains(c7x_tvm.fast_heap, block))
-        c7x_heap_free(c7x_tvm.fast_heap, block);
-    else
-        c7x_heap_free(c7x_tvm.heap, block);
+        heap = c7x_tvm.fast_heap;
+    c7x_tvm_export_enter();
+    if (may_free(c7x_tvm_context(), heap, block))
+        c7x_heap_free(heap, block);
     c7x_tvm_export_leave();
 }
