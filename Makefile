@@ -64,8 +64,9 @@ fuzz: ## each fuzz target for 20 s under ASan and UBSan: make fuzz [SECONDS=20] 
 	@python3 fuzz/run.py --build build-fuzz --seconds $(SECONDS) $(if $(HOURS),--hours $(HOURS))
 
 .PHONY: soak
-soak: all ## the long tests at full count
-	@C7X_SOAK=1 $(PYTHON) tools/test.py --build $(BUILD) --only soak
+soak: all ## the long tests at full count; or, for so long, a mixed load with faults and kills: make soak [HOURS=24]
+	@$(if $(HOURS),C7X_SOAK_HOURS=$(HOURS) C7X_BUILD_DIR=$(BUILD) C7X_EMULATOR=$(BUILD)/bin/c7x_emulator \
+	    $(BUILD)/tests/users_soak_test,C7X_SOAK=1 $(PYTHON) tools/test.py --build $(BUILD) --only soak)
 
 .PHONY: lint
 lint: ## format, layers, and a build without warnings by gcc and clang
