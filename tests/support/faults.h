@@ -28,7 +28,7 @@ enum {
     FAULT_HEAP_STORAGE,     /* writes byte 512 of 500 bytes of the fast pool */
     FAULT_HEAP_EXPORT,      /* memset of 640 bytes where there are 600 */
     FAULT_HEAP_FITS,        /* no fault: uses blocks to their end and frees them */
-    FAULT_HEAP_FREES,       /* no fault: frees what is no block, or is not its own */
+    FAULT_HEAP_FREES,       /* no fault: frees what is no block, or not any more */
     FAULT_CORE = 60,        /* a bad pointer for code of the firmware that may hold anything */
     FAULT_IN_SECTION = 100  /* added: inside a critical section */
 };

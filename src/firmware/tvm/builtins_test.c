@@ -325,6 +325,22 @@ static void sections_nest(void **state)
     TVM_unlockInterrupts(outer);
 }
 
+/* As one that a module has freed, and that another has now. */
+static void a_module_cannot_free_what_is_anothers(void **state)
+{
+    const uint32_t another = c7x_heap_owner_new(heap);
+    void *block = c7x_heap_alloc(heap, another, 100, 0);
+    void *own = c7x_module_malloc(100);
+    (void)state;
+    c7x_module_free(block);
+    c7x_module_free((char *)own + 64);
+    assert_int_equal(block_count(heap), 2);
+    c7x_module_free(own);
+    c7x_module_free(own);
+    assert_int_equal(block_count(heap), 1);
+    assert_int_equal(c7x_heap_free_owner(heap, another), 1);
+}
+
 static void module_memory_is_the_heaps(void **state)
 {
     uint8_t *block = c7x_module_calloc(3, 5);
@@ -374,6 +390,7 @@ int main(void)
         TEST(parallel_tasks_run_in_order),
         TEST(registered_symbols_are_found),
         TEST(sections_nest),
+        TEST(a_module_cannot_free_what_is_anothers),
         TEST(module_memory_is_the_heaps),
         TEST(outside_a_call_there_is_no_memory),
     };
