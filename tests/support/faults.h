@@ -30,6 +30,7 @@ enum {
     FAULT_HEAP_FITS,        /* no fault: uses blocks to their end and frees them */
     FAULT_HEAP_FREES,       /* no fault: frees what is no block, or not any more */
     FAULT_CORE = 60,        /* a bad pointer for code of the firmware that may hold anything */
+    FAULT_CLEAN_UP,         /* not now: its clean-up never returns */
     FAULT_IN_SECTION = 100  /* added: inside a critical section */
 };
 

@@ -77,23 +77,24 @@ static void u38_a_hung_module_is_ended_and_others_go_on(void **state)
     assert_int_equal(after.core_pid, before.core_pid);
 }
 
-/* Firmware that was hit in its own code restarts; the other client learns it in its waiting call,
- * and both go on in this process. */
-static void u38_a_core_that_cannot_be_trusted_restarts(void **state)
+/* At the highest priority. */
+static enum c7x_status commit_at_once(uint32_t handle, int32_t fault)
 {
-    struct c7x_emulator_status after;
-    c7x_test_needs_signals();
-    (void)state;
-    uint32_t bad = users_load(client, "faults");
-    struct c7x_inference *waits = users_send_spin(other, others_module, -1);
-    struct c7x_inference *waits_too = users_send_spin(other, others_module, 1);
-    uint32_t flags = 1u << C7X_INFER_PRIORITY_SHIFT;
-    int32_t fault = FAULT_CORE;
     struct c7x_client_tensor input = {&fault, sizeof fault, 1, C7X_DTYPE_INT, 32, 0, {1}};
     struct c7x_client_tensor output;
     int count = 1;
-    assert_int_equal(
-        c7x_client_infer_flags(client, bad, 0, &input, 1, &output, &count, NULL, flags), C7X_RESET);
+    return c7x_client_infer_flags(client, handle, 0, &input, 1, &output, &count, NULL,
+                                  1u << C7X_INFER_PRIORITY_SHIFT);
+}
+
+/* The other client learns it in its waiting call, and both go on in this process. */
+static void spoil_core(enum c7x_status (*spoil)(uint32_t handle))
+{
+    struct c7x_emulator_status after;
+    uint32_t bad = users_load(client, "faults");
+    struct c7x_inference *waits = users_send_spin(other, others_module, -1);
+    struct c7x_inference *waits_too = users_send_spin(other, others_module, 1);
+    assert_int_equal(spoil(bad), C7X_RESET);
     assert_int_equal(c7x_inference_wait(waits, USERS_SOON_MS), C7X_OK);
     assert_int_equal(users_result(waits), C7X_RESET);
     assert_int_equal(c7x_inference_wait(waits_too, USERS_SOON_MS), C7X_OK);
@@ -112,6 +113,33 @@ static void u38_a_core_that_cannot_be_trusted_restarts(void **state)
     assert_int_equal(after.core_starts, before.core_starts + 1);
 }
 
+static enum c7x_status spoil_by_pointer(uint32_t handle)
+{
+    return commit_at_once(handle, FAULT_CORE);
+}
+
+static enum c7x_status spoil_by_clean_up(uint32_t handle)
+{
+    assert_int_equal(commit_at_once(handle, FAULT_CLEAN_UP), C7X_OK);
+    return c7x_client_dyn_unload(client, handle);
+}
+
+/* Firmware that was hit in its own code. */
+static void u38_a_core_that_cannot_be_trusted_restarts(void **state)
+{
+    c7x_test_needs_signals();
+    (void)state;
+    spoil_core(spoil_by_pointer);
+}
+
+/* Code of a module that hangs where there is no request to end. */
+static void u38_a_core_that_hangs_restarts(void **state)
+{
+    c7x_test_needs_signals();
+    (void)state;
+    spoil_core(spoil_by_clean_up);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 int main(void)
@@ -119,6 +147,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(u38_a_hung_module_is_ended_and_others_go_on),
         TEST(u38_a_core_that_cannot_be_trusted_restarts),
+        TEST(u38_a_core_that_hangs_restarts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #define STATION "service"
+#define STUCK_FOR_GOOD_NS 1000000000
+#define STUCK_TICKS_APART_NS 500000000 /* at most; else it was another time */
 #define LAST_LINE_MAX 120u
 
 static void unpin_staged(void *context, c7x_dsp_addr address)
@@ -358,10 +360,22 @@ void c7x_service_end_running(enum c7x_job_end reason)
     c7x_tvm_end_call(ends[reason], NULL);
 }
 
+/*
+ * What hangs where it cannot be ended, such as with a lock of the firmware, holds up all others: the
+ * core restarts when the watchdog has found it so, tick after tick, for STUCK_FOR_GOOD_NS.
+ */
 void c7x_service_end_stuck_section(void)
 {
+    static int64_t first_ns; /* of the ticks in a row that could not end it */
+    static int64_t last_ns;
+    int64_t now_ns = c7x_os_clock_ns();
     c7x_os_end_try("stuck, and ended by the watchdog");
     c7x_tvm_end_section();
+    if (now_ns - last_ns > STUCK_TICKS_APART_NS)
+        first_ns = now_ns;
+    last_ns = now_ns;
+    if (now_ns - first_ns > STUCK_FOR_GOOD_NS)
+        c7x_os_panic("a job is stuck where it cannot be ended");
 }
 
 void c7x_service_catch_fault(const struct c7x_os_fault *fault)
