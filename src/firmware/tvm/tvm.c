@@ -183,9 +183,8 @@ static bool may_free(const struct c7x_tvm_context *context, const struct c7x_hea
         return true;
     if (!c7x_heap_find_owner(heap, block, &owner))
         return false;
-    return heap == c7x_tvm.fast_heap
-               ? owner == context->fast_owner
-               : owner == context->owner || owner == context->workspace_owner;
+    return heap == c7x_tvm.fast_heap ? owner == context->fast_owner
+                                     : owner == context->owner || owner == context->workspace_owner;
 }
 
 void c7x_tvm_free(void *block)
