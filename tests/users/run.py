@@ -60,6 +60,18 @@ def bare_numbers(value, key=""):
             yield from bare_numbers(part, key)
 
 
+def u35_priority_is_an_option_that_is_explained(command):
+    for words in (["run"], ["infer"], ["load"], ["session-run"]):
+        text = " ".join(command.run(*words, "--help").stdout.split())
+        assert "--priority=N 1 (highest) to 8: the target that runs it" in text, text
+    assert ".It Fl -priority" in (ROOT / "man/c7x_compute.1").read_text()
+    Path(command.folder.name, "ones.raw").write_bytes(struct.pack("<4f", 1, 1, 1, 1))
+    done = command.run("run", command.module("add_one"), "--priority", "1", "--input", "ones.raw", "--device", "emu:")
+    assert json.loads(done.stdout)["status"] == "ok", done
+    jobs = {target["target"]: target["jobs_done"] for target in command.json("ps")["targets"]}
+    assert jobs["DSP_C7-1"] == 1 and jobs["DSP_C7-1_PRI_4"] == 0, jobs
+
+
 def u42_a_failure_is_an_exit_code(command):
     silent = command.module("silent")
     Path(command.folder.name, "zeros.raw").write_bytes(struct.pack("<4f", 0, 2, 3, 4))
@@ -139,7 +151,8 @@ def u29_status_says_when_the_running_firmware_is_old(command):
     assert "restart needed" not in command.run("status").stdout
 
 
-CASES = [u29_status_says_when_the_running_firmware_is_old, u30_ps_says_who_has_the_device, u42_a_failure_is_an_exit_code, u44_every_number_has_a_name,
+CASES = [u29_status_says_when_the_running_firmware_is_old, u35_priority_is_an_option_that_is_explained,
+         u30_ps_says_who_has_the_device, u42_a_failure_is_an_exit_code, u44_every_number_has_a_name,
          u44_a_failure_names_stage_and_reason, u48_an_error_names_the_tensor]
 
 
