@@ -124,13 +124,24 @@ def u30_ps_says_who_has_the_device(command):
         session.communicate('{"op":"exit"}\n', timeout=SECONDS_MAX)
 
 
+def own_emulator(command):
+    """Lets the command use a copy of the emulator: its path and bytes. A cross-compiled one is started by a script."""
+    built = Path(command.environment["C7X_EMULATOR"])
+    program = Path(command.folder.name, "program")
+    start = Path(command.folder.name, "c7x_emulator")
+    real = next(built.parent.glob("*/c7x_emulator"), built)
+    program.write_bytes(real.read_bytes())
+    start.write_text(f'#!/bin/sh\nexec {program} "$@"\n' if real == built else
+                     built.read_text().replace(str(real), str(program)))
+    for file in (program, start):
+        file.chmod(0o755)
+    command.environment["C7X_EMULATOR"] = str(start)
+    return program, real.read_bytes()
+
+
 def u29_status_says_when_the_running_firmware_is_old(command):
     """An update puts another program in the place of the one that runs."""
-    program = Path(command.folder.name, "c7x_emulator")
-    original = Path(command.environment["C7X_EMULATOR"]).read_bytes()
-    program.write_bytes(original)
-    program.chmod(0o755)
-    command.environment["C7X_EMULATOR"] = str(program)
+    program, original = own_emulator(command)
     assert command.run("emulator", "restart").returncode == 0
     before = command.json("status")
     assert before["running_firmware"] == before["installed_firmware"] and not before["restart_needed"], before
