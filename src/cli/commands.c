@@ -52,8 +52,8 @@ const struct cli_command cli_commands[] = {
      cli_raw, TEXT, 1, 1, false, false},
     {"explain", "CODE", "Explain an error, by number or name", cli_explain,
      CLI_OPTION_JSON | CLI_OPTION_HELP | CLI_UNSIGNED_ARGUMENT, 1, 1, false, false},
-    {"emulator", "start|stop|restart|status", "Start, stop or show the shared emulator", cli_emulator, TEXT,
-     1, 1, false, false},
+    {"emulator", "start|stop|restart|status", "Start, stop or show the shared emulator",
+     cli_emulator, TEXT, 1, 1, false, false},
     {"help", "[COMMAND|errors]", "Explain a command, or list the errors", cli_help, CLI_OPTION_HELP,
      0, 1, false, false},
 };
