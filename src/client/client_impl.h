@@ -261,12 +261,13 @@ enum c7x_status c7x_client_take_outputs(const struct c7x_io *io,
                                         struct c7x_client_tensor *outputs,
                                         int *inout_count) C7X_NODISCARD;
 /*
- * Whether a response says that the output buffer is too small and it can grow; it then has, and the
- * request names it: send it again.
+ * C7X_OK: the response says that the output buffer is too small, and it has grown; the request
+ * names it: send it again. C7X_SIZE: it says something else, or the buffer may not grow. Otherwise
+ * why it could not.
  */
-bool c7x_client_grow_for(struct c7x_client *client, struct c7x_io *io,
-                         const struct c7x_response *response, struct c7x_request *request,
-                         int64_t deadline_ns);
+enum c7x_status c7x_client_grow_for(struct c7x_client *client, struct c7x_io *io,
+                                    const struct c7x_response *response,
+                                    struct c7x_request *request, int64_t deadline_ns) C7X_NODISCARD;
 
 /* The flags of an inference, with the client's own priority if neither they nor the load of the
  * module named one. */

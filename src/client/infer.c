@@ -285,17 +285,17 @@ uint32_t c7x_client_with_priority(struct c7x_client *client, uint32_t handle, ui
     return flags;
 }
 
-bool c7x_client_grow_for(struct c7x_client *client, struct c7x_io *io,
-                         const struct c7x_response *response, struct c7x_request *request,
-                         int64_t deadline_ns)
+enum c7x_status c7x_client_grow_for(struct c7x_client *client, struct c7x_io *io,
+                                    const struct c7x_response *response,
+                                    struct c7x_request *request, int64_t deadline_ns)
 {
     uint64_t required = response->body.infer.result_required;
-    if (response->status != C7X_SIZE || required <= io->output.size || io->output_locked ||
-        c7x_client_grow_output(client, io, required, deadline_ns) != C7X_OK)
-        return false;
+    if (response->status != C7X_SIZE || required <= io->output.size || io->output_locked)
+        return C7X_SIZE;
+    C7X_RETURN_IF_ERROR(c7x_client_grow_output(client, io, required, deadline_ns));
     request->body.infer.result_dsp_addr = io->output.dsp_address;
     request->body.infer.result_size = io->output.size;
-    return true;
+    return C7X_OK;
 }
 
 /* ---- The calls that wait, on the client's own buffers ---- */
@@ -328,8 +328,11 @@ static enum c7x_status infer(struct c7x_client *client, struct c7x_request *requ
     struct c7x_io *io = &client->io;
     C7X_RETURN_IF_ERROR(c7x_client_prepare(client, io, inputs, input_count, deadline_ns, request));
     enum c7x_status status = run(client, request, &response, deadline_ns);
-    if (status == C7X_SIZE && c7x_client_grow_for(client, io, &response, request, deadline_ns))
-        status = run(client, request, &response, deadline_ns);
+    if (status == C7X_SIZE) {
+        status = c7x_client_grow_for(client, io, &response, request, deadline_ns);
+        if (status == C7X_OK)
+            status = run(client, request, &response, deadline_ns);
+    }
     C7X_RETURN_IF_ERROR(status);
     C7X_RETURN_IF_ERROR(c7x_client_take_outputs(io, &response, outputs, inout_output_count));
     if (out_cycles != NULL)

@@ -224,9 +224,19 @@ static void give_up(struct c7x_inference *inference, enum c7x_status status)
     end(inference, status);
 }
 
+/* Sends it once more, with room for what comes out. */
+static enum c7x_status send_larger(struct c7x_inference *inference)
+{
+    struct c7x_pending *pending = &inference->pending;
+    C7X_RETURN_IF_ERROR(c7x_client_grow_for(inference->client, inference->io, &inference->response,
+                                            &inference->request, pending->deadline_ns));
+    return c7x_client_send(inference->client, &inference->request, pending, pending->deadline_ns);
+}
+
 static void on_answer(struct c7x_pending *pending)
 {
     struct c7x_inference *inference = (struct c7x_inference *)pending;
+    enum c7x_status larger;
     struct c7x_client *client = inference->client;
     if (pending->status != C7X_OK) {
         give_up(inference, pending->status);
@@ -238,14 +248,13 @@ static void on_answer(struct c7x_pending *pending)
     if (inference->response.status == C7X_OK) {
         sync_output(inference);
         end(inference, C7X_OK);
-    } else if (c7x_client_grow_for(client, inference->io, &inference->response, &inference->request,
-                                   pending->deadline_ns) &&
-               c7x_client_send(client, &inference->request, pending, pending->deadline_ns) ==
-                   C7X_OK) {
         return;
-    } else {
-        fail(inference);
     }
+    larger = send_larger(inference);
+    if (larger == C7X_RESET)
+        give_up(inference, larger);
+    else if (larger != C7X_OK)
+        fail(inference);
 }
 
 /* ---- The reading thread ---- */

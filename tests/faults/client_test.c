@@ -904,6 +904,43 @@ static void a_device_that_stops_is_reset_for_its_clients(void **state)
     assert_true(c7x_client_last_error(fixture->client)[0] != '\0');
 }
 
+/* A link over which nothing can be attached from some time on, as if the device had gone just then.
+ */
+static bool has_gone;
+static const struct c7x_host_link_ops *real_ops;
+
+static enum c7x_status attach_until_gone(struct c7x_host_link *link, size_t size,
+                                         int64_t deadline_ns, struct c7x_buffer *out_buffer,
+                                         struct c7x_error *error)
+{
+    if (has_gone)
+        return c7x_error_set(error, C7X_RESET, "transport", "the device went away");
+    return real_ops->attach(link, size, deadline_ns, out_buffer, error);
+}
+
+/* Not as SIZE: there is nobody any more for whom the buffer could be larger. */
+static void a_device_that_stops_while_a_buffer_grows_is_reset(void **state)
+{
+    struct fixture *fixture = *state;
+    struct c7x_host_link *link = c7x_test_loopback_connect(fixture->device);
+    struct c7x_host_link_ops ops = *link->ops;
+    struct c7x_client *client = NULL;
+    struct c7x_client_tensor output;
+    int count = 1;
+    real_ops = link->ops;
+    ops.attach = attach_until_gone;
+    link->ops = &ops;
+    has_gone = false;
+    assert_int_equal(c7x_client_open_over(link, NULL, &client), C7X_OK);
+    uint32_t handle = load(client, "big_output");
+    assert_int_equal(c7x_client_reserve_io(client, 64, 64), C7X_OK);
+    has_gone = true;
+    assert_int_equal(c7x_client_infer(client, handle, 0, NULL, 0, &output, &count, NULL),
+                     C7X_RESET);
+    assert_non_null(strstr(c7x_client_last_error(client), "went away"));
+    c7x_client_close(client);
+}
+
 /* ---- Files
  * ----------------------------------------------------------------------------------------- */
 
@@ -1070,6 +1107,7 @@ int main(void)
         TEST(a_kept_module_outlives_its_loader),
         TEST(a_closed_client_leaves_nothing_behind),
         TEST(a_device_that_stops_is_reset_for_its_clients),
+        TEST(a_device_that_stops_while_a_buffer_grows_is_reset),
         TEST(files_that_cannot_be_loaded_are_named),
         TEST(modules_that_are_wrong_leave_nothing_behind),
         TEST(weights_may_come_apart_from_their_module),
