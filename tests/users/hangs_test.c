@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports about devices that hang, and came back only with a reboot. */
 #define _GNU_SOURCE
+#include "firmware/service/service.h"
 #include "support/faults.h"
 #include "users/users.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -118,12 +122,6 @@ static enum c7x_status spoil_by_pointer(uint32_t handle)
     return commit_at_once(handle, FAULT_CORE);
 }
 
-static enum c7x_status spoil_by_clean_up(uint32_t handle)
-{
-    assert_int_equal(commit_at_once(handle, FAULT_CLEAN_UP), C7X_OK);
-    return c7x_client_dyn_unload(client, handle);
-}
-
 /* Firmware that was hit in its own code. */
 static void u38_a_core_that_cannot_be_trusted_restarts(void **state)
 {
@@ -132,12 +130,40 @@ static void u38_a_core_that_cannot_be_trusted_restarts(void **state)
     spoil_core(spoil_by_pointer);
 }
 
-/* Code of a module that hangs where there is no request to end. */
-static void u38_a_core_that_hangs_restarts(void **state)
+/* Code of a module that hangs where there is no inference to end: its unload goes on without it. */
+static void u38_a_clean_up_that_hangs_is_ended(void **state)
 {
+    struct c7x_emulator_status after;
+    uint32_t bad;
     c7x_test_needs_signals();
     (void)state;
-    spoil_core(spoil_by_clean_up);
+    bad = users_load(client, "faults");
+    assert_int_equal(commit_at_once(bad, FAULT_CLEAN_UP), C7X_OK);
+    assert_int_equal(c7x_client_dyn_unload(client, bad), C7X_OK);
+    assert_int_equal(commit(users_load(client, "faults"), FAULT_NONE), C7X_OK);
+    c7x_test_emulator_status(&emulator, &after);
+    assert_int_equal(after.core_starts, before.core_starts);
+}
+
+/* What the watchdog does tick after tick when nothing can be ended, as with a lock of the firmware:
+ * the core goes down, and the supervisor starts it again. */
+static void u38_a_core_that_hangs_goes_down(void **state)
+{
+    int status;
+    (void)state;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        if (freopen("/dev/null", "w", stderr) == NULL)
+            _exit(1);
+        for (int64_t end = c7x_test_now_ms() + USERS_SOON_MS; c7x_test_now_ms() < end;) {
+            c7x_service_end_stuck_section();
+            c7x_test_pause();
+        }
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
@@ -147,7 +173,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(u38_a_hung_module_is_ended_and_others_go_on),
         TEST(u38_a_core_that_cannot_be_trusted_restarts),
-        TEST(u38_a_core_that_hangs_restarts),
+        TEST(u38_a_clean_up_that_hangs_is_ended),
+        TEST(u38_a_core_that_hangs_goes_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
