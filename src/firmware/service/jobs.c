@@ -361,8 +361,8 @@ void c7x_service_end_running(enum c7x_job_end reason)
 }
 
 /*
- * What hangs where it cannot be ended, such as with a lock of the firmware, holds up all others: the
- * core restarts when the watchdog has found it so, tick after tick, for STUCK_FOR_GOOD_NS.
+ * What hangs where it cannot be ended, such as with a lock of the firmware, holds up all others:
+ * the core restarts when the watchdog has found it so, tick after tick, for STUCK_FOR_GOOD_NS.
  */
 void c7x_service_end_stuck_section(void)
 {
