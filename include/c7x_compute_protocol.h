@@ -145,7 +145,10 @@ static inline wire_u64 wire_u64_put(uint64_t value)
     X(ERROR_TEXT, error_text, 0x0042, 0x1042, 0x030100, "why a request of this session failed")    \
     X(CANCEL, cancel, 0x0043, 0x1043, 0x030100, "take back a request that waits")                  \
     X(LIST, list, 0x0044, 0x1044, 0x030100, "sessions, modules, targets, memory")                  \
-    X(KV_BIND, kv_bind, 0x0045, 0x1045, 0x030100, "give a module its KV region")
+    X(KV_BIND, kv_bind, 0x0045, 0x1045, 0x030100, "give a module its KV region")                   \
+    X(TRACE_BEGIN, trace_begin, 0x0046, 0x1046, 0x030100, "record events from now on")             \
+    X(TRACE_END, trace_end, 0x0047, 0x1047, 0x030100, "record no more")                            \
+    X(OPERATORS, operators, 0x0048, 0x1048, 0x030100, "names of a module's operators")
 
 enum c7x_msg_type {
 #define C7X_MSG_ENUM(NAME, name, request, response, since, meaning) C7X_MSG_##NAME = (request),
@@ -161,7 +164,8 @@ enum c7x_msg_type {
     C7X_WIRE_ASSERT(offsetof(struct type, field) == (offset))
 #define C7X_WIRE_SIZE(type, size) C7X_WIRE_ASSERT(sizeof(struct type) == (size))
 
-/* Every frame begins with this; PING, GET_STATUS and SESSION_CLOSE requests are no more than it. */
+/* Every frame begins with this; PING, GET_STATUS, SESSION_CLOSE and TRACE_END requests are no more
+ * than it. */
 struct c7x_msg_hdr {
     wire_u32 type;
     wire_u32 seq;    /* the response repeats it */
@@ -494,6 +498,37 @@ struct c7x_msg_kv_bind {
 };
 C7X_WIRE_SIZE(c7x_msg_kv_bind, 48);
 
+/*
+ * Since 3.1. Records events into a part of a buffer of the sender, until TRACE_END or the end of
+ * the session. The address is a multiple of 128. BUSY: another session does already, and the text
+ * names it.
+ */
+struct c7x_msg_trace_begin {
+    struct c7x_msg_hdr hdr;
+    wire_u64 address; /* of a struct c7x_trace_window, which the DSP fills in */
+    wire_u32 size;    /* C7X_WIRE_TRACE_MIN or more */
+    wire_u32 reserved;
+};
+C7X_WIRE_SIZE(c7x_msg_trace_begin, 32);
+
+/* Since 3.1. Operators of a module, of any session, in the order of their numbers. */
+struct c7x_msg_operators {
+    struct c7x_msg_hdr hdr;
+    wire_u32 module_handle;
+    wire_u32 first; /* number of the first one wanted */
+};
+C7X_WIRE_SIZE(c7x_msg_operators, 24);
+
+struct c7x_msg_operators_resp {
+    struct c7x_msg_hdr hdr;
+    wire_u32 total; /* operators of the module; 0: it names none */
+    wire_u32 first;
+    wire_u32 count;   /* in this frame; 0 at the end */
+    wire_u32 bytes;   /* of `names` */
+    uint8_t names[1]; /* `count` of them, each NUL-terminated; longer ones are cut */
+};
+C7X_WIRE_OFFSET(c7x_msg_operators_resp, names, 32);
+
 /* ---- In shared memory ---- */
 
 /*
@@ -528,6 +563,61 @@ struct c7x_printf_record {
     wire_u32 reserved;
 };
 C7X_WIRE_SIZE(c7x_printf_record, 16);
+
+/*
+ * What is recorded: X(NAME, number, name, what `argument` is).
+ */
+#define WIRE_EVENTS(X)                                                                             \
+    X(STATION, 1, "station", "which one, in the order of ARCHITECTURE.md, from 0")                 \
+    X(QUEUED, 2, "queued", "requests that wait at the target, with this one")                      \
+    X(REMOVED, 3, "removed", "requests that still wait there; this one was taken back")            \
+    X(JOB_BEGIN, 4, "job begin", "requests that still wait there")                                 \
+    X(JOB_END, 5, "job end", "0")                                                                  \
+    X(PREEMPTED, 6, "pre-empted", "by which target")                                               \
+    X(RESUMED, 7, "resumed", "0")                                                                  \
+    X(ACTIVATED, 8, "activated", "bytes of L2 that were restored")                                 \
+    X(CALL_BEGIN, 9, "call begin", "0; a request may have several")                                \
+    X(CALL_END, 10, "call end", "0: the entry returned; else it was ended")                        \
+    X(SECTION_BEGIN, 11, "section begin", "number in the call, from 0: the operator's")            \
+    X(SECTION_END, 12, "section end", "the same")
+
+enum c7x_event {
+#define C7X_EVENT_ENUM(NAME, number, name, argument) C7X_EVENT_##NAME = (number),
+    WIRE_EVENTS(C7X_EVENT_ENUM)
+#undef C7X_EVENT_ENUM
+};
+
+/*
+ * The window of TRACE_BEGIN: a ring of `capacity` records behind this header. Event n, counted from
+ * 0, stands in record n modulo `capacity`, so the newest ones are there; the host copies them in
+ * time. The DSP alone writes, and several of its tasks at once: record n is whole when its `mark`
+ * is 2 (n + 1), modulo 2^32, before and after it was read; an odd one is being written.
+ */
+struct c7x_trace_window {
+    wire_u32 magic;    /* C7X_WIRE_TRACE_MAGIC */
+    wire_u32 written;  /* events so far, modulo 2^32; some of the last ones may not be whole yet */
+    wire_u32 capacity; /* records, a power of two */
+    wire_u32 core;     /* number of the core */
+    wire_u32 reserved[28];
+};
+C7X_WIRE_SIZE(c7x_trace_window, 128);
+
+#define C7X_WIRE_TRACE_MAGIC 0x45435254u /* "TRCE" */
+#define C7X_WIRE_TRACE_MIN 4224u         /* the header and 128 records */
+
+struct c7x_trace_record {
+    wire_u32 mark;
+    uint8_t event;    /* enum c7x_event */
+    uint8_t target;   /* 1: the first one of LIST, and so on; 0: none */
+    uint8_t type[2];  /* of the request, little-endian; 0: none */
+    wire_u64 time_ns; /* of the DSP's clock */
+    wire_u32 session; /* 0: not known there */
+    wire_u32 seq;     /* of the request */
+    wire_u32 module;  /* handle; 0: none */
+    wire_u32 argument;
+};
+C7X_WIRE_SIZE(c7x_trace_record, 32);
+C7X_WIRE_OFFSET(c7x_trace_record, time_ns, 8);
 
 #ifdef __cplusplus
 }

@@ -97,21 +97,27 @@ static void the_log_is_one_line_a_call(void **state)
 }
 
 static int seen[C7X_STATION_COUNT];
+static uint32_t seen_session;
 
-static void count_station(enum c7x_station station)
+static void count_station(enum c7x_event event, const struct c7x_trace_origin *origin,
+                          uint32_t argument)
 {
-    seen[station]++;
+    assert_int_equal(event, C7X_EVENT_STATION);
+    seen_session = origin->session;
+    seen[argument]++;
 }
 
 static void a_trace_point_calls_the_sink_and_only_then(void **state)
 {
+    const struct c7x_trace_origin origin = {.session = 5};
     (void)state;
-    c7x_trace(C7X_STATION_TVM);
+    c7x_trace(C7X_STATION_TVM, &origin);
     c7x_trace_set_sink(count_station);
-    c7x_trace(C7X_STATION_TVM);
+    c7x_trace(C7X_STATION_TVM, &origin);
     c7x_trace_set_sink(NULL);
-    c7x_trace(C7X_STATION_TVM);
+    c7x_trace(C7X_STATION_TVM, &origin);
     assert_int_equal(seen[C7X_STATION_TVM], 1);
+    assert_int_equal(seen_session, 5);
     assert_string_equal(c7x_station_name(C7X_STATION_COMPLETION), "completion");
 }
 

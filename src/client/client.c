@@ -25,6 +25,12 @@ void c7x_client_enter(void)
     c7x_error_clear(&thread_error);
 }
 
+void c7x_client_trace(enum c7x_station station, uint32_t type, uint32_t seq)
+{
+    const struct c7x_trace_origin origin = {.seq = seq, .type = (uint16_t)type};
+    c7x_trace(station, &origin);
+}
+
 int64_t c7x_client_deadline_of_ms(int64_t deadline_ms)
 {
     if (deadline_ms < 0 || deadline_ms > INT64_MAX / NS_PER_MS)

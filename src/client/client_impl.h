@@ -17,6 +17,7 @@
 #ifndef C7X_CLIENT_CLIENT_IMPL_H
 #define C7X_CLIENT_CLIENT_IMPL_H
 
+#include "base/trace.h"
 #include "c7x_compute_client.h"
 #include "os/os.h"
 #include "transport/transport.h"
@@ -142,6 +143,9 @@ enum c7x_status c7x_client_options_take(const struct c7x_client_options *options
 int64_t c7x_client_deadline_of_ms(int64_t deadline_ms);
 /* When a call that begins now must end. */
 int64_t c7x_client_deadline_ns(struct c7x_client *client);
+
+/* The request has come to a station of the client. */
+void c7x_client_trace(enum c7x_station station, uint32_t type, uint32_t seq);
 
 /* ---- device.c ---- */
 

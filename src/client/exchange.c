@@ -203,7 +203,7 @@ enum c7x_status c7x_client_send(struct c7x_client *client, struct c7x_request *r
     if (is_reset)
         return reset();
     size_t size = c7x_wire_encode_request(request, frame);
-    c7x_trace(C7X_STATION_TRANSPORT);
+    c7x_client_trace(C7X_STATION_TRANSPORT, request->type, request->seq);
     enum c7x_status status =
         client->link->ops->send(client->link, frame, size, deadline_ns, c7x_client_thread_error());
     if (status != C7X_OK && !c7x_client_withdraw(client, pending))
@@ -309,7 +309,7 @@ enum c7x_status c7x_client_exchange(struct c7x_client *client, struct c7x_reques
                                     int64_t deadline_ns, struct c7x_response *out_response)
 {
     C7X_RETURN_IF_ERROR(send_and_wait(client, request, deadline_ns, out_response));
-    c7x_trace(C7X_STATION_COMPLETION);
+    c7x_client_trace(C7X_STATION_COMPLETION, request->type, request->seq);
     if (out_response->status == C7X_OK)
         return C7X_OK;
     if (client->has_session)

@@ -349,7 +349,7 @@ enum c7x_status c7x_client_infer_flags(struct c7x_client *client, uint32_t handl
     struct c7x_request request = {0};
     int64_t deadline_ns = c7x_client_deadline_ns(client);
     c7x_client_enter();
-    c7x_trace(C7X_STATION_CLIENT);
+    c7x_client_trace(C7X_STATION_CLIENT, 0, 0);
     request.body.infer.module_handle = handle;
     request.body.infer.model_id = model_id;
     request.body.infer.flags = c7x_client_with_priority(client, handle, flags);

@@ -143,7 +143,7 @@ static void end(struct c7x_inference *inference, enum c7x_status status)
 {
     struct c7x_client *client = inference->client;
     c7x_inference_done_fn done = inference->done;
-    c7x_trace(C7X_STATION_COMPLETION);
+    c7x_client_trace(C7X_STATION_COMPLETION, inference->request.type, inference->request.seq);
     release_own_windows(inference, inference->is_given_up);
     pthread_mutex_lock(&client->lock);
     inference->status = status;
@@ -416,7 +416,7 @@ enum c7x_status c7x_client_infer_async(struct c7x_client *client,
 {
     struct c7x_infer_options known;
     c7x_client_enter();
-    c7x_trace(C7X_STATION_CLIENT);
+    c7x_client_trace(C7X_STATION_CLIENT, 0, 0);
     C7X_RETURN_IF_ERROR(take_options(client, options, &known));
     struct c7x_inference *inference = new_inference(client, &known);
     if (inference == NULL)

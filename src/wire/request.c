@@ -221,6 +221,25 @@ static enum c7x_status decode_kv_bind(const uint8_t *bytes, struct c7x_request *
     return check_window("KV", request->body.kv_bind.address, size, error);
 }
 
+static enum c7x_status decode_trace_begin(const uint8_t *bytes, struct c7x_request *request,
+                                          struct c7x_error *error)
+{
+    struct c7x_msg_trace_begin message;
+    COPY_MESSAGE(message, bytes);
+    request->body.trace_begin.address = wire_u64_get(message.address);
+    request->body.trace_begin.size = wire_u32_get(message.size);
+    return check_window("trace", request->body.trace_begin.address, request->body.trace_begin.size,
+                        error);
+}
+
+static void decode_operators(const uint8_t *bytes, struct c7x_request *request)
+{
+    struct c7x_msg_operators message;
+    COPY_MESSAGE(message, bytes);
+    request->body.operators.module_handle = wire_u32_get(message.module_handle);
+    request->body.operators.first = wire_u32_get(message.first);
+}
+
 /* DYN_UNLOAD, MODEL_UNLOAD and CANCEL have the same layout. */
 static uint32_t decode_handle(const uint8_t *bytes)
 {
@@ -236,6 +255,7 @@ static enum c7x_status decode_body(const uint8_t *bytes, size_t size, uint32_t s
     case C7X_MSG_PING:
     case C7X_MSG_GET_STATUS:
     case C7X_MSG_SESSION_CLOSE:
+    case C7X_MSG_TRACE_END:
         return C7X_OK;
     case C7X_MSG_DYN_LOAD:
     case C7X_MSG_MODEL_LOAD:
@@ -263,6 +283,11 @@ static enum c7x_status decode_body(const uint8_t *bytes, size_t size, uint32_t s
         return decode_list(bytes, request, error);
     case C7X_MSG_KV_BIND:
         return decode_kv_bind(bytes, request, error);
+    case C7X_MSG_TRACE_BEGIN:
+        return decode_trace_begin(bytes, request, error);
+    case C7X_MSG_OPERATORS:
+        decode_operators(bytes, request);
+        return C7X_OK;
     }
     return C7X_INVALID;
 }
@@ -408,6 +433,28 @@ static size_t encode_kv_bind(const struct c7x_request *request, uint8_t *frame)
     return sizeof message;
 }
 
+static size_t encode_trace_begin(const struct c7x_request *request, uint8_t *frame)
+{
+    struct c7x_msg_trace_begin message = {
+        .hdr = c7x_wire_header(request->type, request->seq, sizeof message, 0),
+        .address = wire_u64_put(request->body.trace_begin.address),
+        .size = wire_u32_put(request->body.trace_begin.size),
+    };
+    memcpy(frame, &message, sizeof message);
+    return sizeof message;
+}
+
+static size_t encode_operators(const struct c7x_request *request, uint8_t *frame)
+{
+    struct c7x_msg_operators message = {
+        .hdr = c7x_wire_header(request->type, request->seq, sizeof message, 0),
+        .module_handle = wire_u32_put(request->body.operators.module_handle),
+        .first = wire_u32_put(request->body.operators.first),
+    };
+    memcpy(frame, &message, sizeof message);
+    return sizeof message;
+}
+
 static size_t encode_handle(const struct c7x_request *request, uint32_t handle, uint8_t *frame)
 {
     struct c7x_msg_dyn_unload message = {
@@ -434,6 +481,10 @@ size_t c7x_wire_encode_request(const struct c7x_request *request, uint8_t *frame
         return encode_list(request, frame);
     case C7X_MSG_KV_BIND:
         return encode_kv_bind(request, frame);
+    case C7X_MSG_TRACE_BEGIN:
+        return encode_trace_begin(request, frame);
+    case C7X_MSG_OPERATORS:
+        return encode_operators(request, frame);
     case C7X_MSG_INFER:
         return encode_infer(request, frame);
     case C7X_MSG_INFER_LARGE:
@@ -447,6 +498,7 @@ size_t c7x_wire_encode_request(const struct c7x_request *request, uint8_t *frame
     case C7X_MSG_PING:
     case C7X_MSG_GET_STATUS:
     case C7X_MSG_SESSION_CLOSE:
+    case C7X_MSG_TRACE_END:
         break;
     }
     struct c7x_msg_hdr header = c7x_wire_header(request->type, request->seq, sizeof header, 0);

@@ -126,6 +126,21 @@ static void encode_list(const struct c7x_response *response, struct c7x_msg_hdr 
     memcpy(frame + entries, response->body.list.entries, list_bytes(response));
 }
 
+static void encode_operators(const struct c7x_response *response, struct c7x_msg_hdr header,
+                             uint8_t *frame)
+{
+    struct c7x_msg_operators_resp message = {
+        .hdr = header,
+        .total = wire_u32_put(response->body.operators.total),
+        .first = wire_u32_put(response->body.operators.first),
+        .count = wire_u32_put(response->body.operators.count),
+        .bytes = wire_u32_put(response->body.operators.bytes),
+    };
+    size_t names = offsetof(struct c7x_msg_operators_resp, names);
+    memcpy(frame, &message, names);
+    memcpy(frame + names, response->body.operators.names, response->body.operators.bytes);
+}
+
 static void encode_status(const struct c7x_response *response, struct c7x_msg_hdr header,
                           uint8_t *frame, size_t size)
 {
@@ -150,6 +165,8 @@ static size_t response_size(const struct c7x_wire_message *message,
         size += response->body.error_text.bytes;
     if (message->request_type == C7X_MSG_LIST)
         size += list_bytes(response);
+    if (message->request_type == C7X_MSG_OPERATORS)
+        size += response->body.operators.bytes;
     return size;
 }
 
@@ -193,11 +210,16 @@ size_t c7x_wire_encode_response(const struct c7x_response *response, uint8_t *fr
     case C7X_MSG_LIST:
         encode_list(response, header, frame);
         break;
+    case C7X_MSG_OPERATORS:
+        encode_operators(response, header, frame);
+        break;
     case C7X_MSG_DYN_UNLOAD:
     case C7X_MSG_MODEL_UNLOAD:
     case C7X_MSG_SET_PRINTF_BUF:
     case C7X_MSG_SESSION_CLOSE:
     case C7X_MSG_KV_BIND:
+    case C7X_MSG_TRACE_BEGIN:
+    case C7X_MSG_TRACE_END:
         memcpy(frame, &header, sizeof header);
         break;
     }
@@ -319,6 +341,34 @@ static enum c7x_status decode_list(const uint8_t *bytes, size_t size, struct c7x
     return C7X_OK;
 }
 
+/* As many names as it says, each with its end, and nothing else. */
+static bool are_names(const char *names, uint32_t bytes, uint32_t count)
+{
+    uint32_t ends = 0;
+    for (uint32_t i = 0; i < bytes; i++)
+        ends += names[i] == '\0';
+    return ends == count && (bytes == 0 || names[bytes - 1] == '\0');
+}
+
+static enum c7x_status decode_operators(const uint8_t *bytes, size_t size,
+                                        struct c7x_response *response)
+{
+    struct c7x_msg_operators_resp message;
+    size_t first = offsetof(struct c7x_msg_operators_resp, names);
+    memcpy(&message, bytes, first);
+    uint32_t count = wire_u32_get(message.count);
+    uint32_t used = wire_u32_get(message.bytes);
+    if (used > size - first || used > C7X_WIRE_OPERATORS_BYTES_MAX ||
+        !are_names((const char *)bytes + first, used, count))
+        return C7X_PROTOCOL;
+    response->body.operators.total = wire_u32_get(message.total);
+    response->body.operators.first = wire_u32_get(message.first);
+    response->body.operators.count = count;
+    response->body.operators.bytes = used;
+    memcpy(response->body.operators.names, bytes + first, used);
+    return C7X_OK;
+}
+
 static void decode_status(const uint8_t *bytes, size_t size, struct c7x_response *response)
 {
     struct c7x_msg_status_resp message = {.jobs_failed = {{0}}};
@@ -357,11 +407,15 @@ static enum c7x_status decode_body(const uint8_t *bytes, size_t size, struct c7x
         return C7X_OK;
     case C7X_MSG_LIST:
         return decode_list(bytes, size, response);
+    case C7X_MSG_OPERATORS:
+        return decode_operators(bytes, size, response);
     case C7X_MSG_DYN_UNLOAD:
     case C7X_MSG_MODEL_UNLOAD:
     case C7X_MSG_SET_PRINTF_BUF:
     case C7X_MSG_SESSION_CLOSE:
     case C7X_MSG_KV_BIND:
+    case C7X_MSG_TRACE_BEGIN:
+    case C7X_MSG_TRACE_END:
         return C7X_OK;
     }
     return C7X_PROTOCOL;

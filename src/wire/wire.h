@@ -17,6 +17,10 @@
 /* Bytes of entries that one response to LIST has room for. */
 #define C7X_WIRE_LIST_BYTES_MAX (C7X_WIRE_FRAME_MAX - offsetof(struct c7x_msg_list_resp, entries))
 
+/* Bytes of names that one response to OPERATORS has room for. */
+#define C7X_WIRE_OPERATORS_BYTES_MAX                                                               \
+    (C7X_WIRE_FRAME_MAX - offsetof(struct c7x_msg_operators_resp, names))
+
 struct c7x_wire_tensor {
     uint64_t data_addr;
     uint64_t data_size;
@@ -82,6 +86,14 @@ struct c7x_request {
             uint64_t size;
             uint64_t slot_bytes;
         } kv_bind;
+        struct {
+            uint64_t address;
+            uint32_t size;
+        } trace_begin;
+        struct {
+            uint32_t module_handle;
+            uint32_t first;
+        } operators;
     } body;
 };
 
@@ -151,6 +163,14 @@ struct c7x_response {
             uint8_t entries[C7X_WIRE_LIST_BYTES_MAX]; /* count * entry_size, as they stand in the
                                                          frame */
         } list;
+        struct {
+            uint32_t total;
+            uint32_t first;
+            uint32_t count;
+            uint32_t bytes;
+            char
+                names[C7X_WIRE_OPERATORS_BYTES_MAX]; /* once decoded: `count` of them, terminated */
+        } operators;
     } body;
 };
 

@@ -22,6 +22,9 @@
 #define C7X_WIRE_REQUEST_SIZE_CANCEL sizeof(struct c7x_msg_cancel)
 #define C7X_WIRE_REQUEST_SIZE_LIST sizeof(struct c7x_msg_list)
 #define C7X_WIRE_REQUEST_SIZE_KV_BIND sizeof(struct c7x_msg_kv_bind)
+#define C7X_WIRE_REQUEST_SIZE_TRACE_BEGIN sizeof(struct c7x_msg_trace_begin)
+#define C7X_WIRE_REQUEST_SIZE_TRACE_END sizeof(struct c7x_msg_hdr)
+#define C7X_WIRE_REQUEST_SIZE_OPERATORS sizeof(struct c7x_msg_operators)
 
 #define C7X_WIRE_RESPONSE_SIZE_PING sizeof(struct c7x_msg_ping_resp)
 #define C7X_WIRE_RESPONSE_SIZE_GET_STATUS sizeof(struct c7x_msg_status_resp)
@@ -38,6 +41,9 @@
 #define C7X_WIRE_RESPONSE_SIZE_CANCEL sizeof(struct c7x_msg_cancel_resp)
 #define C7X_WIRE_RESPONSE_SIZE_LIST offsetof(struct c7x_msg_list_resp, entries)
 #define C7X_WIRE_RESPONSE_SIZE_KV_BIND sizeof(struct c7x_msg_hdr)
+#define C7X_WIRE_RESPONSE_SIZE_TRACE_BEGIN sizeof(struct c7x_msg_hdr)
+#define C7X_WIRE_RESPONSE_SIZE_TRACE_END sizeof(struct c7x_msg_hdr)
+#define C7X_WIRE_RESPONSE_SIZE_OPERATORS offsetof(struct c7x_msg_operators_resp, names)
 
 struct c7x_wire_message {
     const char *name;

@@ -82,6 +82,11 @@ static const struct {
     {"kv_bind",
      V3_1,
      {.type = C7X_MSG_KV_BIND, .body.kv_bind = {5, 60, 0xC4000000, 0xC00000, 196608}}},
+    {"trace_begin",
+     V3_1,
+     {.type = C7X_MSG_TRACE_BEGIN, .body.trace_begin = {0xC4000000, 0x200080}}},
+    {"trace_end", V3_1, {.type = C7X_MSG_TRACE_END}},
+    {"operators", V3_1, {.type = C7X_MSG_OPERATORS, .body.operators = {5, 7}}},
     {"error_text", V3_1, {.type = C7X_MSG_ERROR_TEXT, .body.error_text = {0x11223343, 448}}},
 };
 
@@ -128,6 +133,10 @@ static const struct {
                     "\0\0\2\0\0\0\0\0"
                     "\0\0\2\0\0\0\0\0"}}},
     {"kv_bind", {.type = C7X_MSG_KV_BIND}},
+    {"trace_begin", {.type = C7X_MSG_TRACE_BEGIN}},
+    {"trace_end", {.type = C7X_MSG_TRACE_END}},
+    {"operators",
+     {.type = C7X_MSG_OPERATORS, .body.operators = {9, 7, 2, 18, "conv1/Conv\0fc/Add"}}},
     {"error_text",
      {.type = C7X_MSG_ERROR_TEXT, .body.error_text = {457, 9, "loader", "no symbol"}}},
 };

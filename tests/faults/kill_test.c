@@ -83,9 +83,11 @@ static void say_arrived(void)
         exit(1);
 }
 
-static void say_arrived_on_the_way(enum c7x_station station)
+static void say_arrived_on_the_way(enum c7x_event event, const struct c7x_trace_origin *origin,
+                                   uint32_t argument)
 {
-    if (station != C7X_STATION_TRANSPORT)
+    (void)origin;
+    if (event != C7X_EVENT_STATION || argument != C7X_STATION_TRANSPORT)
         return;
     c7x_trace_set_sink(NULL);
     say_arrived();
@@ -351,9 +353,11 @@ struct endless {
 
 static struct c7x_os_event sent;
 
-static void note_sent(enum c7x_station station)
+static void note_sent(enum c7x_event event, const struct c7x_trace_origin *origin,
+                      uint32_t argument)
 {
-    if (station == C7X_STATION_TRANSPORT)
+    (void)origin;
+    if (event == C7X_EVENT_STATION && argument == C7X_STATION_TRANSPORT)
         c7x_os_event_set(&sent);
 }
 

@@ -73,11 +73,14 @@ static void the_drawing_names_the_stations_of_stations_def(void **state)
 static pthread_mutex_t passed_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct line_of_stations passed;
 
-static void note(enum c7x_station station)
+static void note(enum c7x_event event, const struct c7x_trace_origin *origin, uint32_t argument)
 {
+    (void)origin;
+    if (event != C7X_EVENT_STATION)
+        return;
     pthread_mutex_lock(&passed_lock);
     if (passed.count < STATIONS_MAX)
-        append(&passed, c7x_station_name(station));
+        append(&passed, c7x_station_name((enum c7x_station)argument));
     pthread_mutex_unlock(&passed_lock);
 }
 

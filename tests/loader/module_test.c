@@ -622,10 +622,11 @@ static void workspace_ends_with_the_call_that_took_it(void **state)
 
 static enum c7x_tvm_end how;
 
-static void end_it(enum c7x_station station)
+static void end_it(enum c7x_event event, const struct c7x_trace_origin *origin, uint32_t argument)
 {
     static const struct c7x_os_fault fault = {"division by zero", NULL, NULL};
-    if (station != C7X_STATION_KERNEL)
+    (void)origin;
+    if (event != C7X_EVENT_STATION || argument != C7X_STATION_KERNEL)
         return;
     (void)TVM_lockInterrupts();
     c7x_tvm_end_call(how, how == C7X_TVM_FAULTED ? &fault : NULL);

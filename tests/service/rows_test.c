@@ -141,7 +141,7 @@ static void refuse_infer(const struct c7x_request *request, int32_t status)
 static void unknown_types_are_answered_with_a_header(void **state)
 {
     (void)state;
-    static const uint32_t types[] = {0, 2, 0x11, 0x13, 0x24, 0x31, 0x46, 0xFFF, 0x1001, 0x80000000};
+    static const uint32_t types[] = {0, 2, 0x11, 0x13, 0x24, 0x31, 0x49, 0xFFF, 0x1001, 0x80000000};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         uint8_t frame[64] = {0};
         put32(frame, 0, types[i]);

@@ -185,9 +185,18 @@ static void fill(struct client *client, struct c7x_request *request)
     case C7X_MSG_KV_BIND:
         fill_kv(client, request);
         break;
+    case C7X_MSG_TRACE_BEGIN:
+        request->body.trace_begin.address = pick_address(client);
+        request->body.trace_begin.size = pick(4) != 0 ? 8192 : (uint32_t)pick_size();
+        break;
+    case C7X_MSG_OPERATORS:
+        request->body.operators.module_handle = pick_handle(client);
+        request->body.operators.first = pick(4);
+        break;
     case C7X_MSG_PING:
     case C7X_MSG_GET_STATUS:
     case C7X_MSG_SESSION_CLOSE:
+    case C7X_MSG_TRACE_END:
         break;
     }
 }

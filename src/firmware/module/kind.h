@@ -7,6 +7,7 @@
 #define C7X_FIRMWARE_MODULE_KIND_H
 
 #include "base/status.h"
+#include "base/trace.h"
 #include "firmware/loader/symbol_source.h"
 #include "firmware/memory/memory.h"
 
@@ -52,6 +53,7 @@ struct c7x_infer {
     const struct c7x_kv_region *kv;
     struct c7x_printf *printf;       /* where printf text of this call goes; NULL: dropped */
     _Atomic uint32_t *section_count; /* counts the ends of critical sections; NULL: nobody asks */
+    struct c7x_trace_origin origin;  /* for traces */
 };
 
 /* return_value and cycles are also set when the call itself failed (C7X_CALL, C7X_NOMEM); before
@@ -74,6 +76,8 @@ struct c7x_module_io {
     uint32_t output_count;
     uint32_t flags;
 };
+
+typedef void (*c7x_operator_visit_fn)(void *context, const char *name, size_t length);
 
 struct c7x_module_kind_ops {
     /*
@@ -106,6 +110,9 @@ struct c7x_module_kind_ops {
     uint32_t (*activations)(const void *instance);
     /* The name of what the module computes, or "". Any task, while the instance is bound. */
     const char *(*name)(const void *instance);
+    /* Calls visit with the name, not terminated, of each operator, in the order of calls. As for
+     * name. */
+    void (*visit_operators)(const void *instance, c7x_operator_visit_fn visit, void *context);
 };
 
 #endif

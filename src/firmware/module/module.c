@@ -265,7 +265,7 @@ enum c7x_status c7x_module_infer(struct c7x_module_table *table, uint32_t sessio
 {
     struct c7x_module *module = NULL;
     enum c7x_status status;
-    c7x_trace(C7X_STATION_MODULE);
+    c7x_trace(C7X_STATION_MODULE, &infer->origin);
     C7X_RETURN_IF_ERROR(find_module(table, session, handle, &module, error));
     if (module->is_faulted)
         return c7x_error_set(error, C7X_FAULTED, "module",
@@ -400,6 +400,40 @@ uint32_t c7x_module_list(struct c7x_module_table *table, uint32_t first,
     c7x_os_mutex_unlock(&table->lock);
     *out_total = total;
     return count;
+}
+
+/* As far as there is room; the first one of a piece is cut to it. */
+static void append_operator(void *context, const char *name, size_t length)
+{
+    struct c7x_module_operators *list = context;
+    size_t room = list->size - list->used;
+    uint32_t number = list->total++;
+    if (number < list->first || number != list->first + list->count ||
+        (length >= room && list->count > 0))
+        return;
+    if (length >= room)
+        length = room - 1;
+    memcpy(list->names + list->used, name, length);
+    list->names[list->used + length] = '\0';
+    list->used += length + 1;
+    list->count++;
+}
+
+enum c7x_status c7x_module_list_operators(struct c7x_module_table *table, uint32_t handle,
+                                          struct c7x_module_operators *inout_operators,
+                                          struct c7x_error *error)
+{
+    enum c7x_status status = C7X_OK;
+    inout_operators->count = inout_operators->total = 0;
+    inout_operators->used = 0;
+    c7x_os_mutex_lock(&table->lock);
+    const struct c7x_module *module = table->slots[index_of(handle)];
+    if (module != NULL && module->handle == handle)
+        table->config.kind->visit_operators(module->instance, append_operator, inout_operators);
+    else
+        status = refuse_handle(table, handle, error);
+    c7x_os_mutex_unlock(&table->lock);
+    return status;
 }
 
 uint32_t c7x_module_session_count(struct c7x_module_table *table, uint32_t session)

@@ -109,6 +109,20 @@ struct c7x_module_entry {
  * many there are. What one call copies is of one moment. Any task. */
 uint32_t c7x_module_list(struct c7x_module_table *table, uint32_t first,
                          struct c7x_module_entry *out, uint32_t capacity, uint32_t *out_total);
+/* A piece of the names of a module's operators, in the order of calls. */
+struct c7x_module_operators {
+    uint32_t first; /* number of the first one wanted */
+    char *names;    /* where they go, each NUL-terminated; one that alone does not fit is cut */
+    size_t size;    /* of it, more than 0 */
+    uint32_t count; /* out: names, and their bytes */
+    size_t used;
+    uint32_t total; /* out: operators of the module */
+};
+
+/* Fills in what goes out, for a module of any session. C7X_HANDLE. Any task. */
+enum c7x_status c7x_module_list_operators(struct c7x_module_table *table, uint32_t handle,
+                                          struct c7x_module_operators *inout_operators,
+                                          struct c7x_error *error) C7X_NODISCARD;
 /* Modules of one session, or of the device. Any task. */
 uint32_t c7x_module_session_count(struct c7x_module_table *table, uint32_t session);
 /* Any task. */

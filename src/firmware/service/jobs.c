@@ -293,6 +293,7 @@ static enum c7x_status run_infer(struct c7x_service_job *job, struct c7x_respons
         .model_id = request->model_id,
         .session = session->number,
         .repeat_count = request->repeat_count,
+        .origin = job->base.origin,
         .result_address = request->result_dsp_addr,
         .result_size = request->result_size,
     };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LIST. Each part of an answer is taken under the lock of whoever owns it, so it is of one moment;
- * between two requests the device goes on. Nothing here waits for a target.
+ * LIST and OPERATORS. Each part of an answer is taken under the lock of whoever owns it, so it is
+ * of one moment; between two requests the device goes on. Nothing here waits for a target.
  */
 #include "firmware/service/service_impl.h"
 
@@ -379,4 +379,22 @@ void c7x_service_list(struct c7x_service *service, const struct c7x_request *req
     response->body.list.first = page.first;
     response->body.list.count = page.count;
     response->body.list.entry_size = (uint32_t)page.entry_size;
+}
+
+enum c7x_status c7x_service_operators(struct c7x_service *service,
+                                      const struct c7x_request *request,
+                                      struct c7x_response *response, struct c7x_error *error)
+{
+    struct c7x_module_operators list = {
+        .first = request->body.operators.first,
+        .names = response->body.operators.names,
+        .size = sizeof response->body.operators.names,
+    };
+    C7X_RETURN_IF_ERROR(c7x_module_list_operators(
+        service->config.modules, request->body.operators.module_handle, &list, error));
+    response->body.operators.total = list.total;
+    response->body.operators.first = list.first;
+    response->body.operators.count = list.count;
+    response->body.operators.bytes = (uint32_t)list.used;
+    return C7X_OK;
 }

@@ -61,12 +61,14 @@ void c7x_service_set_failure(struct c7x_session *session, struct c7x_response *r
         response->status = status_for_3_0(response->status);
 }
 
-void c7x_service_send(struct c7x_service *service, uint32_t endpoint,
+void c7x_service_send(struct c7x_service *service, uint32_t session, uint32_t endpoint,
                       const struct c7x_response *response)
 {
     uint8_t frame[C7X_WIRE_FRAME_MAX];
     size_t size = c7x_wire_encode_response(response, frame);
-    c7x_trace(C7X_STATION_REPLY);
+    const struct c7x_trace_origin origin = {
+        .session = session, .seq = response->seq, .type = (uint16_t)response->type};
+    c7x_trace(C7X_STATION_REPLY, &origin);
     enum c7x_status status =
         service->config.link->ops->send(service->config.link, endpoint, frame, size);
     if (status == C7X_BUSY)

@@ -70,7 +70,7 @@ void c7x_service_end_job(struct c7x_service_job *job, const struct c7x_response 
     unlink_job(job);
     free_block(job);
     if (!session->is_silent)
-        c7x_service_send(service, session->endpoint, response);
+        c7x_service_send(service, session->number, session->endpoint, response);
     c7x_os_mutex_unlock(&service->lock);
 }
 
@@ -117,7 +117,8 @@ static void answer_cancelled(struct c7x_service_job *job)
     c7x_error_clear(&error);
     (void)c7x_error_set(&error, C7X_CANCELLED, STATION, "cancelled before it ran");
     c7x_service_set_failure(job->session, &response, &error);
-    c7x_service_send(job->session->service, job->session->endpoint, &response);
+    c7x_service_send(job->session->service, job->session->number, job->session->endpoint,
+                     &response);
 }
 
 enum c7x_status c7x_service_cancel(struct c7x_session *session, uint32_t seq, uint32_t *out_outcome,
@@ -328,6 +329,13 @@ static void choose_order(struct c7x_service_job *job)
     }
 }
 
+static uint32_t named_module(const struct c7x_request *request)
+{
+    if (is_infer(request))
+        return request->body.infer.module_handle;
+    return request->type == C7X_MSG_DYN_UNLOAD ? request->body.handle : 0;
+}
+
 /* NULL when out of memory. */
 static struct c7x_service_job *
 create_job(struct c7x_session *session, const struct c7x_request *request, struct c7x_error *error)
@@ -350,6 +358,10 @@ create_job(struct c7x_session *session, const struct c7x_request *request, struc
     job->inputs = (struct c7x_tensor *)(job + 1);
     choose_target(job);
     choose_order(job);
+    job->base.origin = (struct c7x_trace_origin){.session = session->number,
+                                                 .seq = request->seq,
+                                                 .module = named_module(request),
+                                                 .type = (uint16_t)request->type};
     return job;
 }
 

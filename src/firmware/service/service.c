@@ -185,6 +185,12 @@ static enum c7x_status dispatch(struct c7x_service *service, struct c7x_session 
         return C7X_OK;
     case C7X_MSG_KV_BIND:
         return c7x_service_kv_bind(session, request, error);
+    case C7X_MSG_TRACE_BEGIN:
+        return c7x_service_trace_begin(session, request, error);
+    case C7X_MSG_TRACE_END:
+        return c7x_service_trace_end(session, error);
+    case C7X_MSG_OPERATORS:
+        return c7x_service_operators(service, request, response, error);
     case C7X_MSG_DYN_LOAD:
     case C7X_MSG_DYN_UNLOAD:
     case C7X_MSG_MODEL_LOAD:
@@ -228,6 +234,17 @@ static enum c7x_status find_sender(struct c7x_service *service, uint32_t endpoin
                            : c7x_session_create(service, endpoint, &old, inout_session, error);
 }
 
+static void trace_arrival(const struct c7x_session *session, const uint8_t *frame)
+{
+    uint32_t type;
+    uint32_t seq;
+    int32_t status;
+    c7x_wire_peek(frame, &type, &seq, &status);
+    const struct c7x_trace_origin origin = {
+        .session = session != NULL ? session->number : 0, .seq = seq, .type = (uint16_t)type};
+    c7x_trace(C7X_STATION_SERVICE, &origin);
+}
+
 static void handle_frame(struct c7x_service *service, uint32_t endpoint, const uint8_t *frame,
                          size_t size)
 {
@@ -236,6 +253,7 @@ static void handle_frame(struct c7x_service *service, uint32_t endpoint, const u
     struct c7x_response response = {0};
     struct c7x_error error;
     bool answered = true;
+    trace_arrival(session, frame);
     if (session != NULL)
         session->last_frame_ns = c7x_os_clock_ns();
     c7x_session_expire(service, session);
@@ -249,6 +267,8 @@ static void handle_frame(struct c7x_service *service, uint32_t endpoint, const u
         status = find_sender(service, endpoint, &request, &session, &response, &error);
     if (status == C7X_OK)
         status = dispatch(service, session, endpoint, &request, &response, &answered, &error);
+    if (request.type == C7X_MSG_SESSION_OPEN)
+        session = c7x_session_find(service, endpoint); /* the one before may be gone */
     if (status != C7X_OK) {
         c7x_service_set_failure(session, &response, &error);
         if (request.type == C7X_MSG_INFER_LARGE)
@@ -256,13 +276,12 @@ static void handle_frame(struct c7x_service *service, uint32_t endpoint, const u
                 -1; /* as 3.0 firmware answers what it refuses early */
     }
     if (answered)
-        c7x_service_send(service, endpoint, &response);
+        c7x_service_send(service, session != NULL ? session->number : 0, endpoint, &response);
 }
 
 static void receive_frame(struct c7x_service *service, uint32_t endpoint, const uint8_t *frame,
                           size_t size)
 {
-    c7x_trace(C7X_STATION_SERVICE);
     if (size >= C7X_WIRE_HEADER_SIZE && size <= C7X_TRANSPORT_FRAME_MAX) {
         handle_frame(service, endpoint, frame, size);
         return;

@@ -6,6 +6,7 @@
 #include "firmware/printf/printf.h"
 #include "firmware/printf/ring.h"
 #include "firmware/service/service.h"
+#include "firmware/trace/recorder.h"
 #include "wire/wire.h"
 
 /* What one job may print, for a 3.1 session. */
@@ -100,6 +101,7 @@ struct c7x_service {
     struct c7x_os_mutex lock;
     struct c7x_session *sessions; /* oldest first; those that end too */
     uint32_t session_count;
+    const struct c7x_session *tracer; /* who records events; the receiving role's */
     _Atomic uint32_t jobs_completed;
     _Atomic uint32_t jobs_failed;
     uint32_t short_frames; /* received with less than a header; they get no reply */
@@ -147,8 +149,9 @@ void c7x_session_append_holders(struct c7x_service *service,
 /* Remembers why request `seq` failed. `session` may be NULL: nothing is kept. */
 void c7x_session_keep_error(struct c7x_session *session, uint32_t seq,
                             const struct c7x_error *error);
-/* Encodes and sends. A client that takes no frames loses its reply; that is logged. */
-void c7x_service_send(struct c7x_service *service, uint32_t endpoint,
+/* Encodes and sends; `session` is its number, for traces. A client that takes no frames loses its
+ * reply; that is logged. */
+void c7x_service_send(struct c7x_service *service, uint32_t session, uint32_t endpoint,
                       const struct c7x_response *response);
 /*
  * Fills in status, oom and, for 3.0 clients, the nearest status they know; logs and keeps the text.
@@ -168,11 +171,27 @@ struct c7x_kv_region c7x_service_kv_find(struct c7x_session *session, uint32_t h
 void c7x_service_kv_unbind(struct c7x_session *session, uint32_t handle);
 void c7x_service_kv_unbind_all(struct c7x_session *session);
 
+/* ---- trace.c: receiving role ---- */
+
+/* Answer TRACE_BEGIN and TRACE_END. */
+enum c7x_status c7x_service_trace_begin(struct c7x_session *session,
+                                        const struct c7x_request *request,
+                                        struct c7x_error *error) C7X_NODISCARD;
+enum c7x_status c7x_service_trace_end(const struct c7x_session *session,
+                                      struct c7x_error *error) C7X_NODISCARD;
+/* The session ends, and its recording with it, if there is one. */
+void c7x_service_trace_drop(const struct c7x_session *session);
+
 /* ---- list.c: receiving role ---- */
 
 /* Fills in the list that the request asks for, as far as a frame holds it. */
 void c7x_service_list(struct c7x_service *service, const struct c7x_request *request,
                       struct c7x_response *response);
+/* The same for OPERATORS. C7X_HANDLE. */
+enum c7x_status c7x_service_operators(struct c7x_service *service,
+                                      const struct c7x_request *request,
+                                      struct c7x_response *response,
+                                      struct c7x_error *error) C7X_NODISCARD;
 
 /* ---- route.c: receiving role ---- */
 

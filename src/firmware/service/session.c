@@ -113,12 +113,13 @@ static void finish(struct end_job *job)
     struct c7x_service *service = session->service;
     struct c7x_response response = {.type = C7X_MSG_SESSION_CLOSE, .seq = job->reply_seq};
     uint32_t endpoint = session->endpoint;
+    uint32_t number = session->number;
     bool reply = job->reply;
-    c7x_log(STATION, "session %u ended", session->number);
+    c7x_log(STATION, "session %u ended", number);
     unlink_session(session);
     free_session(session);
     if (reply)
-        c7x_service_send(service, endpoint, &response);
+        c7x_service_send(service, number, endpoint, &response);
 }
 
 static void run_end(struct c7x_job *base)
@@ -146,11 +147,14 @@ void c7x_session_end(struct c7x_session *session, enum c7x_session_end_reason re
 {
     struct c7x_service *service = session->service;
     struct session_block *block = (struct session_block *)session;
+    c7x_service_trace_drop(session);
     c7x_service_drop_jobs(session);
     c7x_os_mutex_lock(&service->lock);
     session->is_ending = true;
     session->is_silent = reason != C7X_SESSION_CLOSED;
     c7x_os_mutex_unlock(&service->lock);
+    block->end.base.origin = (struct c7x_trace_origin){
+        .session = session->number, .seq = close_seq, .type = C7X_MSG_SESSION_CLOSE};
     block->end.reply = reason == C7X_SESSION_CLOSED;
     block->end.reply_seq = close_seq;
     if (holds_nothing(session))

@@ -5,8 +5,6 @@
  */
 #include "firmware/target/target_impl.h"
 
-#include "base/trace.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -28,6 +26,12 @@ static void switch_to(struct c7x_core *core, struct c7x_target *next)
     if (last != NULL && last->job != NULL) {
         last->preemptions++;
         last->stuck_ns += now - core->ran_since;
+        last->is_suspended = true;
+        c7x_trace_event(C7X_EVENT_PREEMPTED, &last->origin, next->origin.target);
+    }
+    if (next != NULL && next->is_suspended) {
+        next->is_suspended = false;
+        c7x_trace_event(C7X_EVENT_RESUMED, &next->origin, 0);
     }
     if (last == control)
         core->control_waits_since = now;
@@ -70,7 +74,7 @@ static void run_target(void *context)
     struct c7x_target *target = context;
     struct c7x_core *core = target->core;
     for (;;) {
-        c7x_trace(C7X_STATION_TARGET);
+        c7x_trace(C7X_STATION_TARGET, &target->origin);
         target->job->run(target->job); /* changed by this task alone */
         c7x_os_mutex_lock(&core->lock);
         c7x_target_finish(target);

@@ -103,14 +103,17 @@ void c7x_target_begin(struct c7x_target *target)
     target->core->barrier_count -= job->order.is_barrier;
     target->job = job;
     target->order = job->order;
+    target->origin = job->origin;
     target->end = C7X_JOB_GOES_ON;
     target->stuck_ns = 0;
+    c7x_trace_event(C7X_EVENT_JOB_BEGIN, &target->origin, target->queue_depth);
 }
 
 void c7x_target_finish(struct c7x_target *target)
 {
     target->job = NULL;
     target->jobs_done++;
+    c7x_trace_event(C7X_EVENT_JOB_END, &target->origin, 0);
 }
 
 static enum c7x_status submit(struct c7x_core *core, enum c7x_target_number number,
@@ -123,11 +126,13 @@ static enum c7x_status submit(struct c7x_core *core, enum c7x_target_number numb
         if (number == C7X_TARGET_CONTROL && !has_work(target))
             core->control_waits_since = c7x_core_now(core);
         job->next = NULL;
+        job->origin.target = (uint8_t)(1 + number);
         job->order.number = core->next_order++;
         *target->last = job;
         target->last = &job->next;
         target->queue_depth++;
         core->barrier_count += job->order.is_barrier;
+        c7x_trace_event(C7X_EVENT_QUEUED, &job->origin, target->queue_depth);
         c7x_core_reconsider(core);
     }
     c7x_os_mutex_unlock(&core->lock);
@@ -153,11 +158,13 @@ static bool remove_from(struct c7x_target *target, const struct c7x_job *job)
         place = &(*place)->next;
     if (*place == NULL)
         return false;
+    const struct c7x_trace_origin origin = (*place)->origin;
     target->core->barrier_count -= (*place)->order.is_barrier;
     *place = (*place)->next;
     if (*place == NULL)
         target->last = place;
     target->queue_depth--;
+    c7x_trace_event(C7X_EVENT_REMOVED, &origin, target->queue_depth);
     return true;
 }
 

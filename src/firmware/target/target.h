@@ -22,6 +22,7 @@
 #define C7X_FIRMWARE_TARGET_TARGET_H
 
 #include "base/status.h"
+#include "base/trace.h"
 #include "os/os.h"
 
 #include <stdint.h>
@@ -62,7 +63,8 @@ struct c7x_job_order {
 struct c7x_job {
     void (*run)(struct c7x_job *job); /* interrupts are off; it may free the job */
     struct c7x_job_order order;
-    struct c7x_job *next; /* the core's */
+    struct c7x_trace_origin origin; /* for traces: what it is about; the target is the core's */
+    struct c7x_job *next;           /* the core's */
 };
 
 struct c7x_core;
@@ -107,6 +109,8 @@ struct c7x_target {
     /* The job that has begun and not finished; NULL: none. It may be gone; this is kept of it. */
     struct c7x_job *job;
     struct c7x_job_order order;
+    struct c7x_trace_origin origin;
+    bool is_suspended;            /* the job has been switched away from */
     _Atomic enum c7x_job_end end; /* of the job */
     _Atomic uint32_t section_count;
     /* How long the job has run since the last tick that saw the end of a section, up to when it was

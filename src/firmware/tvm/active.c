@@ -76,6 +76,7 @@ void c7x_tvm_activate(struct c7x_tvm_context *context)
     (void)atomic_fetch_add_explicit(&scratch->activations, 1, memory_order_relaxed);
     if (scratch->has_copy)
         memcpy(c7x_tvm.l2, scratch->copy, scratch->bytes);
+    c7x_trace_event(C7X_EVENT_ACTIVATED, &context->origin, scratch->has_copy ? scratch->bytes : 0);
     call_hook(context, &scratch->activate);
 }
 

@@ -282,30 +282,50 @@ enum c7x_status c7x_manifest_read(const struct c7x_symbol_source *symbols, struc
     return C7X_OK;
 }
 
-const char *c7x_manifest_operator(const struct c7x_manifest *manifest, uint32_t number,
-                                  size_t *out_length)
+void c7x_manifest_visit_operators(const struct c7x_manifest *manifest, c7x_operator_visit_fn visit,
+                                  void *context)
 {
+    const size_t name_at = sizeof(uint32_t); /* behind the number */
     struct c7x_manifest_header header;
     uint64_t at = sizeof(header);
     if (manifest->bytes == NULL)
-        return NULL;
+        return;
     memcpy(&header, manifest->bytes, sizeof(header)); /* checked when it was read */
     for (uint32_t i = 0; i < header.record_count; i++) {
         struct c7x_manifest_record record;
-        uint32_t index;
         memcpy(&record, manifest->bytes + at, sizeof(record));
         at += sizeof(record);
-        if (record.tag == C7X_MANIFEST_OPERATOR && record.payload_bytes >= sizeof(index)) {
-            memcpy(&index, manifest->bytes + at, sizeof(index));
-            if (index == number) {
-                const char *name = (const char *)manifest->bytes + at + sizeof(index);
-                const char *end = memchr(name, 0, record.payload_bytes - sizeof(index));
-                *out_length =
-                    end == NULL ? record.payload_bytes - sizeof(index) : (size_t)(end - name);
-                return name;
-            }
+        if (record.tag == C7X_MANIFEST_OPERATOR && record.payload_bytes >= name_at) {
+            const char *name = (const char *)manifest->bytes + at + name_at;
+            const char *end = memchr(name, 0, record.payload_bytes - name_at);
+            visit(context, name,
+                  end == NULL ? record.payload_bytes - name_at : (size_t)(end - name));
         }
         at += c7x_round_up(record.payload_bytes, 8);
     }
-    return NULL;
+}
+
+struct wanted_operator {
+    uint32_t number; /* counted down to it */
+    const char *name;
+    size_t length;
+};
+
+static void pick_operator(void *context, const char *name, size_t length)
+{
+    struct wanted_operator *wanted = context;
+    if (wanted->number-- != 0)
+        return;
+    wanted->name = name;
+    wanted->length = length;
+}
+
+const char *c7x_manifest_operator(const struct c7x_manifest *manifest, uint32_t number,
+                                  size_t *out_length)
+{
+    struct wanted_operator wanted = {.number = number};
+    c7x_manifest_visit_operators(manifest, pick_operator, &wanted);
+    if (wanted.name != NULL)
+        *out_length = wanted.length;
+    return wanted.name;
 }

@@ -47,6 +47,9 @@ enum c7x_status c7x_manifest_read(const struct c7x_symbol_source *symbols, struc
                                   uint32_t owner, struct c7x_manifest *out,
                                   struct c7x_error *error) C7X_NODISCARD;
 
+/* The names of the operators, in the order of calls, in which their records are. */
+void c7x_manifest_visit_operators(const struct c7x_manifest *manifest, c7x_operator_visit_fn visit,
+                                  void *context);
 /* The name of an operator, by its number in the order of calls; not terminated. NULL: there is
  * none.
  */

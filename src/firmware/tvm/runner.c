@@ -285,7 +285,8 @@ static int call_entry(struct instance *instance, uint32_t input_count, TVMFFIAny
         return -1;
     }
     c7x_tvm_activate(context);
-    c7x_trace(C7X_STATION_KERNEL);
+    c7x_trace(C7X_STATION_KERNEL, &context->origin);
+    c7x_trace_event(C7X_EVENT_CALL_BEGIN, &context->origin, 0);
     start = c7x_os_cycles();
     away = c7x_os_stack_away();
     c7x_os_interrupts_on();
@@ -314,6 +315,7 @@ static int run_once(struct instance *instance, const struct c7x_infer *infer, TV
     *output = (TVMFFIAny){.type_index = kTVMFFINone};
     return_value = call_entry(instance, infer->input_count, output, out_cycles);
     instance->context.end_point = NULL;
+    c7x_trace_event(C7X_EVENT_CALL_END, &infer->origin, instance->context.end);
     if (return_value == 0 && instance->print_profile != NULL &&
         !c7x_os_try(run_print_profile, instance, &instance->context.fault)) {
         instance->context.end = C7X_TVM_FAULTED;
@@ -406,7 +408,7 @@ static enum c7x_status run(struct instance *instance, const struct c7x_infer *in
     }
     C7X_RETURN_IF_ERROR(c7x_tvm_check_outputs(&instance->manifest, &output, error));
     C7X_RETURN_IF_ERROR(c7x_tvm_place_outputs(&output, infer, result, error));
-    c7x_trace(C7X_STATION_RESULT);
+    c7x_trace(C7X_STATION_RESULT, &infer->origin);
     return C7X_OK;
 }
 
@@ -433,7 +435,7 @@ static enum c7x_status runner_infer(void *opaque, const struct c7x_infer *infer,
 {
     struct instance *instance = opaque;
     enum c7x_status status;
-    c7x_trace(C7X_STATION_TVM);
+    c7x_trace(C7X_STATION_TVM, &infer->origin);
     out_result->cycles = 0;
     out_result->output_count = 0;
     out_result->result_used = 0;
@@ -441,6 +443,7 @@ static enum c7x_status runner_infer(void *opaque, const struct c7x_infer *infer,
     C7X_RETURN_IF_ERROR(c7x_tvm_check_inputs(&instance->manifest, infer, error));
     C7X_RETURN_IF_ERROR(choose_constants(instance, infer, error));
     instance->context.section_count = infer->section_count;
+    instance->context.origin = infer->origin;
     enter(instance, infer->printf);
     status = run(instance, infer, out_result, error);
     instance->is_faulted = instance->context.end >= C7X_TVM_STUCK;
@@ -505,6 +508,12 @@ static const char *runner_name(const void *opaque)
     return instance->manifest.model;
 }
 
+static void runner_visit_operators(const void *opaque, c7x_operator_visit_fn visit, void *context)
+{
+    const struct instance *instance = opaque;
+    c7x_manifest_visit_operators(&instance->manifest, visit, context);
+}
+
 const struct c7x_module_kind_ops c7x_tvm_kind = {
     .check = c7x_manifest_check,
     .bind = runner_bind,
@@ -514,4 +523,5 @@ const struct c7x_module_kind_ops c7x_tvm_kind = {
     .longest_section = runner_longest_section,
     .activations = runner_activations,
     .name = runner_name,
+    .visit_operators = runner_visit_operators,
 };

@@ -39,6 +39,7 @@ int32_t c7x_tvm_section_enter(void)
         c7x_os_interrupts_off();
         context->section_number++;
         c7x_tvm_activate(context);
+        c7x_trace_event(C7X_EVENT_SECTION_BEGIN, &context->origin, context->section_number - 1);
         if (context->is_measured)
             context->section_start = c7x_os_cycles() - c7x_os_stack_away();
         if (context->is_open)
@@ -68,6 +69,7 @@ void c7x_tvm_section_leave(int32_t depth)
         note_length(context);
     if (context->section_count != NULL)
         (void)atomic_fetch_add_explicit(context->section_count, 1, memory_order_relaxed);
+    c7x_trace_event(C7X_EVENT_SECTION_END, &context->origin, context->section_number - 1);
     context->is_section_end = true;
     if (!context->is_open)
         c7x_os_interrupts_on();

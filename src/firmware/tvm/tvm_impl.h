@@ -55,6 +55,7 @@ struct c7x_tvm_context {
     enum c7x_tvm_end end;      /* why */
     struct c7x_os_fault fault; /* FAULTED; else only where the code was, if that is known */
     struct c7x_tvm_scratch scratch; /* the module's L2 */
+    struct c7x_trace_origin origin; /* of the call */
     struct c7x_tvm_symbol *symbols; /* TVMBackendRegisterSystemLibSymbol; NULL until the first */
     uint32_t symbol_count;
 };
