@@ -466,7 +466,73 @@ enum c7x_status c7x_client_list_pools(struct c7x_client *client, struct c7x_pool
                                       size_t *out_count) C7X_NODISCARD;
 enum c7x_status c7x_client_list_blocks(struct c7x_client *client, struct c7x_block_info **out_list,
                                        size_t *out_count) C7X_NODISCARD;
+/* An operator of a module, in the order in which they are called. */
+struct c7x_operator_info {
+    size_t struct_size;
+    char name[256]; /* of the ONNX nodes that it computes; longer ones are cut */
+};
+
+/* The same for the operators of a module, of any session; none when it does not name them.
+ * C7X_HANDLE. */
+enum c7x_status c7x_client_list_operators(struct c7x_client *client, uint32_t handle,
+                                          struct c7x_operator_info **out_list,
+                                          size_t *out_count) C7X_NODISCARD;
 void c7x_list_free(void *list);
+
+/* ---- What a device does, event by event ---- */
+
+/*
+ * A recording of all requests of a device, also those of others, into memory of this client. The
+ * device keeps the newest events; those that were not read in time are lost, and counted. A device
+ * has one recording at a time. Its calls are for one thread at a time.
+ */
+struct c7x_trace;
+
+#define C7X_TRACE_STATION 1u        /* a request has come to a station of its way */
+#define C7X_TRACE_QUEUED 2u         /* it waits at its target; argument: how many do */
+#define C7X_TRACE_REMOVED 3u        /* it was taken back; argument: how many still wait */
+#define C7X_TRACE_JOB_BEGIN 4u      /* its target begins with it; argument: how many still wait */
+#define C7X_TRACE_JOB_END 5u        /* its target has done it */
+#define C7X_TRACE_PREEMPTED 6u      /* argument: 1 + the higher target that takes the core */
+#define C7X_TRACE_RESUMED 7u        /* its target has the core again */
+#define C7X_TRACE_ACTIVATED 8u      /* L2 is the module's now; argument: bytes restored */
+#define C7X_TRACE_CALL_BEGIN 9u     /* the module's entry is called; with a repeat count, again */
+#define C7X_TRACE_CALL_END 10u      /* argument: 0 it returned, else it was ended */
+#define C7X_TRACE_SECTION_BEGIN 11u /* argument: number of the critical section in this call */
+#define C7X_TRACE_SECTION_END 12u   /* of a compiled module each operator is one, in order */
+
+struct c7x_trace_event {
+    size_t struct_size; /* filled in by the caller: sizeof(struct c7x_trace_event) */
+    int64_t time_ns;    /* of the device's clock; of an emulator CLOCK_MONOTONIC */
+    uint32_t event;     /* C7X_TRACE_* */
+    uint32_t argument;
+    uint32_t session; /* of the request, this and seq; 0: not known there */
+    uint32_t seq;
+    uint32_t module;     /* handle; 0: none */
+    int target;          /* index in the list of targets; -1: none */
+    const char *name;    /* of the event, static like the next two */
+    const char *request; /* what kind of request: "INFER"; "" when there is none */
+    const char *station; /* of C7X_TRACE_STATION; else "" */
+};
+
+/*
+ * Begins a recording that keeps the newest `event_count` events or a little less (128 to 2^20; each
+ * takes 32 bytes). C7X_BUSY: another client records, and the text names it; C7X_NOMEM;
+ * C7X_UNSUPPORTED.
+ */
+enum c7x_status c7x_trace_begin(struct c7x_client *client, uint32_t event_count,
+                                struct c7x_trace **out_trace) C7X_NODISCARD;
+/* The next event, in the order in which they happened: 1, or 0 when there is none yet. Works on
+ * what is there also when the device has gone away. */
+int c7x_trace_next(struct c7x_trace *trace, struct c7x_trace_event *out_event);
+/* Events that were overwritten before they were read, so far. */
+uint64_t c7x_trace_lost(const struct c7x_trace *trace);
+/* Number of the device's core: 1 for DSP_C7-1. */
+uint32_t c7x_trace_core(const struct c7x_trace *trace);
+/* Records no more; what is there can still be read. */
+enum c7x_status c7x_trace_end(struct c7x_trace *trace) C7X_NODISCARD;
+/* Before the client is closed. NULL is legal. */
+void c7x_trace_free(struct c7x_trace *trace);
 
 /* ---- Frames as they are: for people who debug the protocol ---- */
 

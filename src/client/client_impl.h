@@ -9,6 +9,7 @@
  *   shared.c     buffers of callers              list.c      what a device holds
  *   letgo.c      buffers of requests given up    raw.c       frames as they are
  *   kv.c         caches that stay there          lease.c     sessions that stay alive
+ *   trace.c      recordings of events
  *
  * Threads: any number may call. `lock` guards what is marked below; the transport's setup calls are
  * one at a time under `setup_lock`; the client's own input and output buffers belong to one call at

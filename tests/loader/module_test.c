@@ -659,6 +659,30 @@ static void a_call_that_is_ended_leaves_its_module_quarantined(void **state)
     assert_one_added();
 }
 
+static void names_of_operators_come_in_pieces(void **state)
+{
+    char names[16];
+    struct c7x_module_operators list = {.names = names, .size = sizeof names};
+    uint32_t handle = load("operators");
+    (void)state;
+    assert_int_equal(c7x_module_list_operators(table, handle, &list, &error), C7X_OK);
+    assert_int_equal(list.total, 3);
+    assert_int_equal(list.count, 1); /* the next one does not fit behind it */
+    assert_int_equal(list.used, 11);
+    assert_string_equal(names, "/scale/Mul");
+    list.first = 1;
+    assert_int_equal(c7x_module_list_operators(table, handle, &list, &error), C7X_OK);
+    assert_int_equal(list.count, 1); /* and alone it is cut */
+    assert_string_equal(names, "/shift/Add + /s");
+    list.first = 3;
+    assert_int_equal(c7x_module_list_operators(table, handle, &list, &error), C7X_OK);
+    assert_int_equal(list.total, 3);
+    assert_int_equal(list.count, 0);
+    unload(handle);
+    assert_int_equal(c7x_module_list_operators(table, handle, &list, &error), C7X_HANDLE);
+    assert_int_equal(c7x_module_list_operators(table, 0, &list, &error), C7X_HANDLE);
+}
+
 static void print_goes_to_the_client(void **state)
 {
     static uint8_t buffer[256];
@@ -810,6 +834,7 @@ int main(void)
         TEST(running_out_of_memory_has_numbers),
         TEST(workspace_ends_with_the_call_that_took_it),
         TEST(a_call_that_is_ended_leaves_its_module_quarantined),
+        TEST(names_of_operators_come_in_pieces),
         TEST(print_goes_to_the_client),
         TEST(spin_runs_as_long_as_asked),
         TEST(a_model_gives_the_constants),
