@@ -34,6 +34,15 @@ def messages_table():
     return "\n".join(rows)
 
 
+def events_table():
+    """One row an event, from WIRE_EVENTS."""
+    table = joined(header("c7x_compute_protocol.h")).split("#define WIRE_EVENTS(X)")[1].split("\n")[0]
+    rows = ["| event | number | what `argument` is |", "|---|---|---|"]
+    for number, name, argument in re.findall(r'X\(\w+, (\d+), "([^"]*)",\s*"([^"]*)"\)', table):
+        rows.append(f"| {name} | {number} | {argument} |")
+    return "\n".join(rows)
+
+
 def statuses_table():
     """One row a status, from C7X_STATUS_TABLE."""
     table = joined(header("c7x_status.h")).split("#define C7X_STATUS_TABLE(X)")[1].split("\n")[0]
@@ -88,7 +97,8 @@ def fill(document, text, name, content):
 def protocol():
     document = "docs/protocol.md"
     text = (ROOT / document).read_text()
-    for name, content in (("messages", messages_table()), ("layouts", layouts()), ("statuses", statuses_table())):
+    for name, content in (("messages", messages_table()), ("events", events_table()), ("layouts", layouts()),
+                          ("statuses", statuses_table())):
         text = fill(document, text, name, content)
     return text
 

@@ -49,8 +49,12 @@ struct cli_options {
     uint64_t output_bytes; /* 0: not given */
     uint32_t repeat;       /* 0: not given */
     int priority;          /* 0: not given */
+    int64_t seconds_ms;
+    bool has_seconds;
     bool has_deadline;
     bool json;
+    bool table;
+    bool order_of_calls; /* not by time */
     bool once;
     bool map;
     bool all;
@@ -96,6 +100,9 @@ struct cli {
 #define CLI_OPTION_PRIORITY 0x10000u
 #define CLI_OPTION_ALL 0x20000u
 #define CLI_OPTION_INTERVAL 0x40000u
+#define CLI_OPTION_SECONDS 0x80000u
+#define CLI_OPTION_TABLE 0x100000u
+#define CLI_OPTION_ORDER 0x200000u
 /* Not an option: of a number the sign says nothing, so -12 is the argument 12. */
 #define CLI_UNSIGNED_ARGUMENT 0x8000u
 
@@ -177,6 +184,7 @@ struct cli_table {
 void cli_table_begin(struct cli_table *table, const char *const *heads, size_t column_count);
 void cli_table_text(struct cli_table *table, const char *text);
 void cli_table_unsigned(struct cli_table *table, uint64_t value);
+void cli_table_decimal(struct cli_table *table, double value, int decimals);
 /* 0x0c0000000 */
 void cli_table_address(struct cli_table *table, uint64_t address);
 /* Both free it; the second is to stdout. */
@@ -372,8 +380,31 @@ struct cli_request {
 
 enum c7x_status cli_infer_tensors(struct cli *cli, const struct cli_request *request,
                                   const struct cli_inputs *inputs, struct cli_outputs *outputs);
-/* All of `run` and `profile`. */
-int cli_run_job(struct cli *cli, uint32_t default_repeat);
+
+/* What `run` and `profile` run. Zeroed at first; each step returns CLI_DONE, or the exit code after
+ * reporting. */
+struct cli_job {
+    const char *module_path;
+    struct c7x_module_declaration *declaration;
+    struct cli_inputs inputs;
+    struct cli_outputs outputs;
+    uint32_t handle;
+    uint32_t model_id; /* 0: none */
+};
+
+int cli_job_prepare(struct cli *cli, struct cli_job *job);
+int cli_job_load(struct cli *cli, struct cli_job *job);
+/* `repeat` times in one request. */
+int cli_job_infer(struct cli *cli, struct cli_job *job, uint32_t repeat);
+int cli_job_unload(struct cli *cli, const struct cli_job *job);
+void cli_job_free(struct cli_job *job);
+
+/* ---- trace.c, record.c ---- */
+
+/* Whether a signal has asked `trace` to end. */
+bool cli_is_stopped(void);
+/* `trace --output`. */
+int cli_record(struct cli *cli);
 
 /* ---- inspect.c ---- */
 

@@ -1,16 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `run` and `profile` do: load, infer, write, unload; and what other commands need of it. */
+/* What `run` and `profile` have in common: load, infer, unload; and what other commands need of
+ * it. */
 #include "cli.h"
-
-struct job {
-    const char *module_path;
-    struct c7x_module_declaration *declaration;
-    struct cli_inputs inputs;
-    struct cli_outputs outputs;
-    uint32_t handle;
-    uint32_t model_id; /* 0: none */
-    uint32_t repeat;
-};
 
 const char *cli_module_path(const struct cli *cli)
 {
@@ -42,7 +33,7 @@ int cli_read_declaration(const struct cli *cli, const char *path,
     return cli_fail_status(cli, "load", status);
 }
 
-static int load(struct cli *cli, struct job *job)
+int cli_job_load(struct cli *cli, struct cli_job *job)
 {
     enum c7x_status status = c7x_client_dyn_load(cli->client, job->module_path, &job->handle);
     if (status == C7X_OK && cli->options.model != NULL)
@@ -68,15 +59,15 @@ enum c7x_status cli_infer_tensors(struct cli *cli, const struct cli_request *req
     return status;
 }
 
-static int infer(struct cli *cli, struct job *job)
+int cli_job_infer(struct cli *cli, struct cli_job *job, uint32_t repeat)
 {
     const struct cli_request request = {
-        .handle = job->handle, .model_id = job->model_id, .repeat = job->repeat};
+        .handle = job->handle, .model_id = job->model_id, .repeat = repeat};
     enum c7x_status status = cli_infer_tensors(cli, &request, &job->inputs, &job->outputs);
     return status == C7X_OK ? CLI_DONE : cli_fail_status(cli, "infer", status);
 }
 
-static int unload(struct cli *cli, const struct job *job)
+int cli_job_unload(struct cli *cli, const struct cli_job *job)
 {
     enum c7x_status status = c7x_client_dyn_unload(cli->client, job->handle);
     if (status == C7X_OK && job->model_id != 0)
@@ -85,8 +76,11 @@ static int unload(struct cli *cli, const struct job *job)
 }
 
 /* What can be known before a device is opened is checked before. */
-static int prepare(struct cli *cli, struct job *job)
+int cli_job_prepare(struct cli *cli, struct cli_job *job)
 {
+    job->module_path = cli_module_path(cli);
+    if (job->module_path == NULL)
+        return CLI_USAGE;
     int code = cli_read_declaration(cli, job->module_path, &job->declaration);
     if (code == CLI_DONE)
         code = cli_check_output(cli);
@@ -95,33 +89,8 @@ static int prepare(struct cli *cli, struct job *job)
     return code;
 }
 
-static int run_on_device(struct cli *cli, struct job *job)
+void cli_job_free(struct cli_job *job)
 {
-    int code = cli_open(cli);
-    if (code == CLI_DONE)
-        code = load(cli, job);
-    if (code == CLI_DONE)
-        code = infer(cli, job);
-    if (code == CLI_DONE)
-        code = cli_write_outputs(cli, &job->outputs);
-    if (code == CLI_DONE)
-        code = unload(cli, job);
-    return code;
-}
-
-int cli_run_job(struct cli *cli, uint32_t default_repeat)
-{
-    static struct job job;
-    job.module_path = cli_module_path(cli);
-    job.repeat = cli->options.repeat != 0 ? cli->options.repeat : default_repeat;
-    if (job.module_path == NULL)
-        return CLI_USAGE;
-    int code = prepare(cli, &job);
-    if (code == CLI_DONE)
-        code = run_on_device(cli, &job);
-    if (code == CLI_DONE)
-        cli_json_print(cli_json_result(&job.outputs));
-    cli_free_inputs(&job.inputs);
-    c7x_module_declaration_free(job.declaration);
-    return code;
+    cli_free_inputs(&job->inputs);
+    c7x_module_declaration_free(job->declaration);
 }

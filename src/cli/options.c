@@ -19,7 +19,10 @@ enum {
     KEY_ONCE,
     KEY_MAP,
     KEY_ALL,
-    KEY_INTERVAL
+    KEY_INTERVAL,
+    KEY_SECONDS,
+    KEY_TABLE,
+    KEY_ORDER
 };
 
 struct option_row {
@@ -36,7 +39,8 @@ static const struct option_row rows[] = {
      "as the tensors do. Without it inputs are generated as the module declares them."},
     {CLI_OPTION_OUTPUT, 'o', "output", "FILE",
      "Write the outputs: raw, one after the other; or .npy if FILE ends so. Several outputs turn "
-     "out.npy into out-0.npy, out-1.npy and so on."},
+     "out.npy into out-0.npy, out-1.npy and so on. For trace: record what the device does, as JSON "
+     "for ui.perfetto.dev and chrome://tracing, until a signal or for --seconds."},
     {CLI_OPTION_SHAPE, 's', "shape", "DIMS",
      "Shapes of the inputs, as in 1,3,48,320; several are separated by ';', an empty one or "
      "'scalar' is a scalar. Default: that of the .npy file, else what the module declares, else "
@@ -50,7 +54,7 @@ static const struct option_row rows[] = {
      "Weights for a module that carries none: a file; for infer the id that model-load printed."},
     {CLI_OPTION_SEED, KEY_SEED, "seed", "N", "Seed of generated inputs. Default: 0."},
     {CLI_OPTION_REPEAT, KEY_REPEAT, "repeat", "N",
-     "Run N times in one request. Default: 1, for profile 2."},
+     "Run N times in one request, for profile in N of them. Default: 1, for profile 5."},
     {CLI_OPTION_PRIORITY, KEY_PRIORITY, "priority", "N",
      "1 (highest) to 8: the target that runs it. Default: for infer the module's own, else 4."},
     {CLI_OPTION_OUTPUT_BYTES, KEY_BYTES, "output-bytes", "N",
@@ -69,6 +73,10 @@ static const struct option_row rows[] = {
     {CLI_OPTION_INTERVAL, KEY_INTERVAL, "interval", "SECONDS",
      "Time between two screens, at least 0.1. Default: 1."},
     {CLI_OPTION_ALL, KEY_ALL, "all", NULL, "Show the targets that have not had any work, too."},
+    {CLI_OPTION_SECONDS, KEY_SECONDS, "seconds", "S", "Record for so long."},
+    {CLI_OPTION_TABLE, KEY_TABLE, "table", NULL, "Print a table instead of JSON."},
+    {CLI_OPTION_ORDER, KEY_ORDER, "order", "ORDER",
+     "Of the operators: time, the longest first; or calls, as they run. Default: time."},
     {CLI_OPTION_HELP, 'h', "help", NULL, "Explain the command."},
 };
 
@@ -78,6 +86,18 @@ static bool set_deadline(struct cli_options *options, const char *text)
 {
     options->has_deadline = true;
     return cli_parse_seconds(text, &options->deadline_ms);
+}
+
+static bool set_seconds(struct cli_options *options, const char *text)
+{
+    options->has_seconds = true;
+    return cli_parse_seconds(text, &options->seconds_ms) && options->seconds_ms >= 0;
+}
+
+static bool set_order(struct cli_options *options, const char *text)
+{
+    options->order_of_calls = strcmp(text, "calls") == 0;
+    return options->order_of_calls || strcmp(text, "time") == 0;
 }
 
 static bool set_repeat(struct cli_options *options, const char *text)
@@ -171,6 +191,12 @@ static bool set_option(struct cli_options *options, int key, const char *value)
         return set_flag(&options->map);
     case KEY_ALL:
         return set_flag(&options->all);
+    case KEY_SECONDS:
+        return set_seconds(options, value);
+    case KEY_TABLE:
+        return set_flag(&options->table);
+    case KEY_ORDER:
+        return set_order(options, value);
     case 'h':
         return set_flag(&options->help);
     default:

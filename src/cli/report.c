@@ -9,7 +9,8 @@
 
 bool cli_prints_json(const struct cli *cli)
 {
-    return cli->command != NULL && (cli->options.json || cli->command->always_json);
+    return cli->command != NULL &&
+           (cli->options.json || (cli->command->always_json && !cli->options.table));
 }
 
 /* Control characters would break the promise of one line. */

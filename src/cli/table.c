@@ -59,6 +59,14 @@ void cli_table_unsigned(struct cli_table *table, uint64_t value)
     cli_table_text(table, text);
 }
 
+void cli_table_decimal(struct cli_table *table, double value, int decimals)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%.*f", decimals, value);
+    table->is_number[table->cell_count % table->column_count] = true;
+    cli_table_text(table, text);
+}
+
 static void write_cell(const struct cli_table *table, size_t index, FILE *stream)
 {
     size_t column = index % table->column_count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace: the firmware's log so far, then what comes, until a signal. */
+/* trace: the firmware's log so far, then what comes, until a signal; or events (record.c). */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 
@@ -14,6 +14,11 @@ static void request_stop(int number)
 {
     (void)number;
     stop_requested = 1;
+}
+
+bool cli_is_stopped(void)
+{
+    return stop_requested != 0;
 }
 
 /* Without SA_RESTART: the signal must end the sleep. */
@@ -39,14 +44,13 @@ static enum c7x_status print_new(struct cli *cli, uint64_t *position)
     return C7X_OK;
 }
 
-int cli_trace(struct cli *cli)
+static int print_log(struct cli *cli)
 {
     const struct timespec pause = {.tv_nsec = POLL_NS};
     uint64_t position = 0;
     int code = cli_open(cli);
     if (code != CLI_DONE)
         return code;
-    catch_signals();
     printf("C7x firmware log (%s):\n", cli_device(cli));
     for (;;) {
         enum c7x_status status = print_new(cli, &position);
@@ -57,4 +61,15 @@ int cli_trace(struct cli *cli)
             return CLI_DONE;
         nanosleep(&pause, NULL);
     }
+}
+
+int cli_trace(struct cli *cli)
+{
+    const struct cli_options *options = &cli->options;
+    if (options->output == NULL && options->has_seconds)
+        return cli_fail(cli, "usage", "--seconds is for --output");
+    if (options->output != NULL && options->once)
+        return cli_fail(cli, "usage", "--once shows the log, --output records events");
+    catch_signals();
+    return options->output != NULL ? cli_record(cli) : print_log(cli);
 }
