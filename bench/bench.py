@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times the real models against onnxruntime, one thread each, in turns within one run; and the loader on
-modules of growing size.
+"""Times the real models against onnxruntime, one thread each, in turns within one run; the loader on
+modules of growing size; pre-emption and priorities; and what recording events costs.
 
 Prints a table and writes build/bench/results.json: a list of {name, unit, ratio, goal, met}, where
 ratio is ours over onnxruntime's, and goal and met are null where no goal is set. Of the rows of
@@ -25,6 +25,7 @@ sys.path.insert(0, str(ROOT / "tests" / "models"))
 
 from c7x_compile import check, onnx_model  # noqa: E402
 from c7x_compile.errors import CompileError  # noqa: E402
+import recording  # noqa: E402
 from models import MODELS  # noqa: E402
 
 RESULTS = ROOT / "build" / "bench" / "results.json"
@@ -78,7 +79,9 @@ class DeviceSession:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help="models, loading, or priority; all when none is given")
+    parser.add_argument(
+        "names", nargs="*", help="models, loading, priority or trace; all when none is given"
+    )
     parser.add_argument("--rounds", type=int, default=8, help="turns for each side (default 8)")
     args = parser.parse_args()
     results = []
@@ -105,6 +108,8 @@ def main():
         results += measure_loading()
     if not args.names or "priority" in args.names:
         results += measure_priorities()
+    if not args.names or "trace" in args.names:
+        results += measure_trace()
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")
     return 1 if any(result["met"] is False for result in results) else 0
@@ -163,6 +168,18 @@ def measure_priorities():
         shown = "-" if goal is None else f"{goal:.1f}{'' if met else ' missed'}"
         print(f"{name:<16}{float(us):>10.3f}{float(limit):>16.3f}{ratio:>8.2f}{shown:>8}", flush=True)
     return rows
+
+
+def measure_trace():
+    """The rows of a recording, with the smallest of the PP-OCR networks."""
+    model = next(model for model in MODELS if model.name == "ppocr-cls")
+    model.compile()
+    specialised = model.specialised()
+    inputs = model.inputs(0)
+    arrays = [inputs[value.name] for value in onnx_model.graph_inputs(specialised)]
+    return recording.measure(
+        check.find_c7x_compute(), ROOT / "build" / "bench" / "bench_trace", lambda: DeviceSession(model.module, arrays)
+    )
 
 
 def measure(model, rounds):

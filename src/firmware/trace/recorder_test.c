@@ -231,6 +231,8 @@ static void it_ends_while_tasks_write(void **state)
         while (written() == 0)
             continue;
         c7x_recorder_end();
+        while (release_count == i) /* the task may just be writing */
+            continue;
     }
     atomic_store(&stops, true);
     c7x_os_task_join(&task);
