@@ -101,6 +101,14 @@ def u44_a_failure_names_stage_and_reason(command):
         assert not list(bare_numbers(answer)), answer
 
 
+def u45_the_parts_of_a_profile_are_the_whole(command):
+    profile = command.json("profile", command.module("operators"), "--repeat", "4")["profile"]
+    total = {part: profile[part]["total_ns"] for part in ("entry", "operators_sum", "unattributed", "pre_empted")}
+    assert total["operators_sum"] + total["unattributed"] + total["pre_empted"] == total["entry"], total
+    assert sum(entry["total_ns"] for entry in profile["operators"]) == total["operators_sum"], profile
+    assert profile["end_to_end"]["total_ns"] >= total["entry"], profile
+
+
 def u48_an_error_names_the_tensor(command):
     Path(command.folder.name, "integers.raw").write_bytes(struct.pack("<4i", 1, 2, 3, 4))
     done = command.run("run", command.module("add_one"), "--input", "integers.raw", "--dtype", "int32")
@@ -164,7 +172,8 @@ def u29_status_says_when_the_running_firmware_is_old(command):
 
 CASES = [u29_status_says_when_the_running_firmware_is_old, u35_priority_is_an_option_that_is_explained,
          u30_ps_says_who_has_the_device, u42_a_failure_is_an_exit_code, u44_every_number_has_a_name,
-         u44_a_failure_names_stage_and_reason, u48_an_error_names_the_tensor]
+         u44_a_failure_names_stage_and_reason, u45_the_parts_of_a_profile_are_the_whole,
+         u48_an_error_names_the_tensor]
 
 
 def main():
