@@ -76,7 +76,8 @@ static const struct option_row rows[] = {
     {CLI_OPTION_SECONDS, KEY_SECONDS, "seconds", "S", "Record for so long."},
     {CLI_OPTION_TABLE, KEY_TABLE, "table", NULL, "Print a table instead of JSON."},
     {CLI_OPTION_ORDER, KEY_ORDER, "order", "ORDER",
-     "Of the operators: time, the longest first; or calls, as they run. Default: time."},
+     "Of the operators: time, the longest by its median first; or calls, as they run. Default: "
+     "time."},
     {CLI_OPTION_HELP, 'h', "help", NULL, "Explain the command."},
 };
 

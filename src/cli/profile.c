@@ -38,11 +38,13 @@ static const char *operator_name(const struct profile *profile, uint32_t number,
     return text;
 }
 
+/* By the median, which one call that was disturbed does not move. */
 static int compare_time(const void *a, const void *b)
 {
     const struct row *first = a;
     const struct row *second = b;
-    int order = (first->sums.total < second->sums.total) - (first->sums.total > second->sums.total);
+    int order =
+        (first->sums.median < second->sums.median) - (first->sums.median > second->sums.median);
     return order != 0 ? order : (first->number > second->number) - (first->number < second->number);
 }
 
@@ -86,7 +88,7 @@ static cJSON *create_json(const struct profile *profile, const struct row *rows)
     cJSON *object = cJSON_CreateObject();
     char text[32];
     cJSON_AddNumberToObject(object, "schema_version", SCHEMA_VERSION);
-    cli_json_add_unsigned(object, "calls", times->entry.count);
+    cli_json_add_unsigned(object, "calls", times->end_to_end.count);
     cli_json_add_unsigned(object, "warm_up_calls", profile->warm_up_calls);
     cli_json_add_unsigned(object, "incomplete_calls", times->incomplete);
     cli_json_add_unsigned(object, "lost_events", profile->lost);
@@ -184,7 +186,7 @@ static int run_calls(struct profile *profile, struct c7x_trace *trace)
         cli_times_take_call(&profile->times, trace, profile->job.handle, now_ns() - begin,
                             i < profile->warm_up_calls);
     }
-    profile->lost = c7x_trace_lost(trace);
+    profile->lost = trace != NULL ? c7x_trace_lost(trace) : 0;
     return CLI_DONE;
 }
 
@@ -193,6 +195,11 @@ static int record_calls(struct profile *profile)
     struct cli *cli = profile->cli;
     struct c7x_trace *trace = NULL;
     enum c7x_status status = c7x_trace_begin(cli->client, EVENTS, &trace);
+    if (status == C7X_UNSUPPORTED) {
+        fprintf(stderr,
+                "note: firmware of wire version 3.0 records nothing; no times of operators\n");
+        return run_calls(profile, NULL);
+    }
     if (status == C7X_OK)
         status = c7x_client_list_operators(cli->client, profile->job.handle, &profile->names,
                                            &profile->name_count);

@@ -40,7 +40,8 @@ struct cli_call_times {
 
 /*
  * Takes the recorded events of one call of the module, which has returned, and adds its times;
- * `is_warm_up`: only takes them.
+ * `is_warm_up`: only takes them. `trace` NULL: the device records nothing, and only the time from
+ * end to end is known.
  */
 void cli_times_take_call(struct cli_call_times *times, struct c7x_trace *trace, uint32_t handle,
                          int64_t end_to_end_ns, bool is_warm_up);

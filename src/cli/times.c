@@ -122,6 +122,11 @@ void cli_times_take_call(struct cli_call_times *times, struct c7x_trace *trace, 
                          int64_t end_to_end_ns, bool is_warm_up)
 {
     struct call call = {.has_begun = false};
+    if (trace == NULL) {
+        if (!is_warm_up && !append(&times->end_to_end, end_to_end_ns))
+            times->lacks_memory = true;
+        return;
+    }
     uint64_t lost = c7x_trace_lost(trace);
     bool fits = take_events(&call, trace, handle);
     if (!is_warm_up && (c7x_trace_lost(trace) != lost || !call.has_ended))

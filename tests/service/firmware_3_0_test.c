@@ -313,6 +313,8 @@ static void what_needs_3_1_is_refused_before_it_is_sent(void **state)
     struct c7x_target_info *targets = NULL;
     struct c7x_pool_info *pools = NULL;
     struct c7x_block_info *blocks = NULL;
+    struct c7x_operator_info *operators = NULL;
+    struct c7x_trace *trace = NULL;
     char path[C7X_TEST_PATH_MAX];
     int32_t number;
     uint32_t handle = 0;
@@ -333,6 +335,8 @@ static void what_needs_3_1_is_refused_before_it_is_sent(void **state)
     assert_unsupported(c7x_client_list_targets(client, &targets, &list_count));
     assert_unsupported(c7x_client_list_pools(client, &pools, &list_count));
     assert_unsupported(c7x_client_list_blocks(client, &blocks, &list_count));
+    assert_unsupported(c7x_client_list_operators(client, handle, &operators, &list_count));
+    assert_unsupported(c7x_trace_begin(client, 128, &trace));
     assert_unsupported(c7x_client_infer_flags(client, C7X_TEST_SCRIPTED_HANDLE, 0, &input, 1,
                                               &output, &count, NULL,
                                               3u << C7X_INFER_PRIORITY_SHIFT));
