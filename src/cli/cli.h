@@ -44,7 +44,9 @@ struct cli_options {
     const char *devices[CLI_DEVICES_MAX];
     int device_count;
     int64_t deadline_ms;
-    int64_t interval_ms; /* 0: not given */
+    int64_t interval_ms;  /* 0: not given */
+    const char *watchdog; /* seconds; NULL: not given */
+    bool guard;
     uint64_t seed;
     uint64_t output_bytes; /* 0: not given */
     uint32_t repeat;       /* 0: not given */
@@ -103,6 +105,8 @@ struct cli {
 #define CLI_OPTION_SECONDS 0x80000u
 #define CLI_OPTION_TABLE 0x100000u
 #define CLI_OPTION_ORDER 0x200000u
+#define CLI_OPTION_WATCHDOG 0x400000u
+#define CLI_OPTION_GUARD 0x800000u
 /* Not an option: of a number the sign says nothing, so -12 is the argument 12. */
 #define CLI_UNSIGNED_ARGUMENT 0x8000u
 

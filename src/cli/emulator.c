@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* emulator start|stop|restart|status: the shared emulator of the user. */
+#define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* NULL: the library's default, $C7X_DEVICE or the user's shared one. */
@@ -28,8 +30,18 @@ static int report(const struct cli *cli, const char *text, const char *state)
     return CLI_DONE;
 }
 
+/* An emulator takes its settings from the environment of whoever starts it. */
+static void pass_settings(const struct cli *cli)
+{
+    if (cli->options.watchdog != NULL)
+        (void)setenv("C7X_WATCHDOG", cli->options.watchdog, 1);
+    if (cli->options.guard)
+        (void)setenv("C7X_GUARD", "1", 1);
+}
+
 static int start(const struct cli *cli)
 {
+    pass_settings(cli);
     enum c7x_status status = c7x_emulator_start(device(cli), deadline_ms(cli));
     if (status != C7X_OK)
         return cli_fail_status(cli, "emulator", status);
@@ -47,6 +59,7 @@ static int stop(const struct cli *cli)
 /* A new process, of the program as it is installed now; also when none has run. */
 static int restart(const struct cli *cli)
 {
+    pass_settings(cli);
     enum c7x_status status = c7x_emulator_stop(device(cli), deadline_ms(cli));
     if (status == C7X_OK || status == C7X_NO_DEVICE)
         status = c7x_emulator_start(device(cli), deadline_ms(cli));

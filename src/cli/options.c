@@ -21,6 +21,8 @@ enum {
     KEY_ALL,
     KEY_INTERVAL,
     KEY_SECONDS,
+    KEY_WATCHDOG,
+    KEY_GUARD,
     KEY_TABLE,
     KEY_ORDER
 };
@@ -72,6 +74,13 @@ static const struct option_row rows[] = {
     {CLI_OPTION_MAP, KEY_MAP, "map", NULL, "Show every block and who holds it."},
     {CLI_OPTION_INTERVAL, KEY_INTERVAL, "interval", "SECONDS",
      "Time between two screens, at least 0.1. Default: 1."},
+    {CLI_OPTION_WATCHDOG, KEY_WATCHDOG, "watchdog", "SECONDS",
+     "Of the emulator that is started: end a call that runs for so long without coming to the end "
+     "of "
+     "a critical section; 0: never. Default: $C7X_WATCHDOG, else 10."},
+    {CLI_OPTION_GUARD, KEY_GUARD, "guard", NULL,
+     "Of the emulator that is started: a module that steps over the end of a block of its memory "
+     "fails at once."},
     {CLI_OPTION_ALL, KEY_ALL, "all", NULL, "Show the targets that have not had any work, too."},
     {CLI_OPTION_SECONDS, KEY_SECONDS, "seconds", "S", "Record for so long."},
     {CLI_OPTION_TABLE, KEY_TABLE, "table", NULL, "Print a table instead of JSON."},
@@ -117,6 +126,15 @@ static bool set_priority(struct cli_options *options, const char *text)
         return false;
     options->priority = (int)value;
     return true;
+}
+
+/* The emulator reads the same text, and says the same of it. */
+static bool set_watchdog(struct cli_options *options, const char *value)
+{
+    char *end;
+    double seconds = strtod(value, &end);
+    options->watchdog = value;
+    return end != value && *end == '\0' && seconds >= 0 && seconds <= 1e6;
 }
 
 static bool set_interval(struct cli_options *options, const char *text)
@@ -182,6 +200,10 @@ static bool set_option(struct cli_options *options, int key, const char *value)
         return set_priority(options, value);
     case KEY_INTERVAL:
         return set_interval(options, value);
+    case KEY_WATCHDOG:
+        return set_watchdog(options, value);
+    case KEY_GUARD:
+        return set_flag(&options->guard);
     case KEY_BYTES:
         return cli_parse_u64(value, UINT32_MAX, &options->output_bytes);
     case KEY_JSON:
