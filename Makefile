@@ -83,7 +83,7 @@ ci: ## what CI runs
 
 .PHONY: clean
 clean: ## remove all that was built
-	rm -rf build build-asan build-tsan build-clang build-gcc build-fuzz build-aarch64
+	rm -rf build build-*
 
 .PHONY: help
 help: ## this list

@@ -227,7 +227,8 @@ struct c7x_inference;
 
 /*
  * Called once when an inference has ended, well or not, from a thread of the library. It may use
- * the inference, also free it, and may send others; it must not wait for one.
+ * the inference, also free it, and may send others; it must not wait for one. One that it frees
+ * belongs to it alone: no other thread may wait for it, ask it or cancel it.
  */
 typedef void (*c7x_inference_done_fn)(void *context, struct c7x_inference *inference);
 
@@ -254,8 +255,8 @@ void c7x_infer_options_init(struct c7x_client *client, struct c7x_infer_options 
 
 /*
  * Sends an inference and returns. The inputs have been copied then, unless they lie in a window of
- * yours. What fails later is
- * told by the inference. The caller frees *out_inference, before it closes the client.
+ * yours. What fails later is told by the inference. The caller frees *out_inference, before it
+ * closes the client.
  */
 enum c7x_status c7x_client_infer_async(struct c7x_client *client,
                                        const struct c7x_infer_options *options,

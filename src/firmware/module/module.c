@@ -92,18 +92,17 @@ static enum c7x_status refuse_handle(const struct c7x_module_table *table, uint3
                          was_loaded ? " (it was unloaded)" : "");
 }
 
-static enum c7x_status find_module(const struct c7x_module_table *table, uint32_t session,
-                                   uint32_t handle, struct c7x_module **out_module,
-                                   struct c7x_error *error)
+/* NULL: no such module, see refuse_handle(). */
+static struct c7x_module *find_module(const struct c7x_module_table *table, uint32_t session,
+                                      uint32_t handle)
 {
     struct c7x_module *module = handle == 0 ? NULL : table->slots[index_of(handle)];
     if (module == NULL || module->handle != handle)
-        return refuse_handle(table, handle, error);
+        return NULL;
     /* To another session it does not exist. */
     if (module->session != C7X_MODULE_SESSION_DEVICE && module->session != session)
-        return refuse_handle(table, handle, error);
-    *out_module = module;
-    return C7X_OK;
+        return NULL;
+    return module;
 }
 
 /* ---- Load ---- */
@@ -266,7 +265,9 @@ enum c7x_status c7x_module_infer(struct c7x_module_table *table, uint32_t sessio
     struct c7x_module *module = NULL;
     enum c7x_status status;
     c7x_trace(C7X_STATION_MODULE, &infer->origin);
-    C7X_RETURN_IF_ERROR(find_module(table, session, handle, &module, error));
+    module = find_module(table, session, handle);
+    if (module == NULL)
+        return refuse_handle(table, handle, error);
     if (module->is_faulted)
         return c7x_error_set(error, C7X_FAULTED, "module",
                              "an earlier call of module %" PRIu32
@@ -303,8 +304,8 @@ static void unload(struct c7x_module_table *table, uint32_t index)
 enum c7x_status c7x_module_unload(struct c7x_module_table *table, uint32_t session, uint32_t handle,
                                   struct c7x_error *error)
 {
-    struct c7x_module *module = NULL;
-    C7X_RETURN_IF_ERROR(find_module(table, session, handle, &module, error));
+    if (find_module(table, session, handle) == NULL)
+        return refuse_handle(table, handle, error);
     unload(table, index_of(handle));
     return C7X_OK;
 }
@@ -347,7 +348,8 @@ uint32_t c7x_module_priority(struct c7x_module_table *table, uint32_t session, u
     struct c7x_module *module = NULL;
     uint32_t priority = 0;
     c7x_os_mutex_lock(&table->lock);
-    if (find_module(table, session, handle, &module, NULL) == C7X_OK)
+    module = find_module(table, session, handle);
+    if (module != NULL)
         priority = module->priority;
     c7x_os_mutex_unlock(&table->lock);
     return priority;
@@ -356,10 +358,12 @@ uint32_t c7x_module_priority(struct c7x_module_table *table, uint32_t session, u
 enum c7x_status c7x_module_check_owner(struct c7x_module_table *table, uint32_t session,
                                        uint32_t handle, struct c7x_error *error)
 {
-    struct c7x_module *module = NULL;
+    enum c7x_status status = C7X_OK;
     c7x_os_mutex_lock(&table->lock);
-    enum c7x_status status = find_module(table, session, handle, &module, error);
-    if (status == C7X_OK && module->session != session)
+    const struct c7x_module *module = find_module(table, session, handle);
+    if (module == NULL)
+        status = refuse_handle(table, handle, error);
+    else if (module->session != session)
         status = c7x_error_set(error, C7X_HANDLE, "module",
                                "module %" PRIu32 " belongs to the device", handle);
     c7x_os_mutex_unlock(&table->lock);

@@ -131,10 +131,12 @@ int c7x_shm_printf(const char *format, ...)
 
 int c7x_shm_puts(const char *text)
 {
-    int result = c7x_shm_fputs(text, NULL);
-    if (result >= 0)
-        append(selected(), "\n", 1);
-    return result;
+    struct c7x_printf *self = selected();
+    if (self == NULL)
+        return -1;
+    append(self, text, strlen(text));
+    append(self, "\n", 1);
+    return 0;
 }
 
 int c7x_shm_fputs(const char *text, void *stream)

@@ -82,7 +82,7 @@ struct tensor_head {
 
 static enum c7x_status read_tensor_data(struct reader *reader, DLTensor *tensor)
 {
-    int64_t size;
+    int64_t size = 0;
     uint64_t expected;
     C7X_RETURN_IF_ERROR(read_bytes(reader, &size, sizeof(size), "size of the tensor"));
     if (!c7x_tvm_tensor_bytes(tensor->shape, tensor->ndim, tensor->dtype.bits, tensor->dtype.lanes,
@@ -125,7 +125,7 @@ static enum c7x_status read_shape(struct reader *reader, struct c7x_heap *heap,
                                   struct c7x_constant_object *object, TVMFFIAny *out)
 {
     TVMDSPShape *shape = &object->object.shape;
-    uint64_t count;
+    uint64_t count = 0;
     C7X_RETURN_IF_ERROR(read_bytes(reader, &count, sizeof(count), "length of the shape"));
     if (count > reader->size / sizeof(int64_t))
         return refuse(reader, "%" PRIu64 " dimensions pass the end of the blob", count);
@@ -148,7 +148,7 @@ static enum c7x_status read_string(struct reader *reader, struct c7x_constant_ob
                                    TVMFFIAny *out)
 {
     TVMDSPString *string = &object->object.string;
-    uint64_t length;
+    uint64_t length = 0;
     C7X_RETURN_IF_ERROR(read_bytes(reader, &length, sizeof(length), "length of the string"));
     string->header = (TVMDSPObject){kTVMFFIStr, 1, NULL};
     string->size = (size_t)length;
@@ -201,7 +201,7 @@ static enum c7x_status allocate(struct c7x_constants *constants, uint32_t owner,
 
 static enum c7x_status read_all(struct reader *reader, struct c7x_constants *constants)
 {
-    uint64_t count;
+    uint64_t count = 0;
     if (reader->size < sizeof(count))
         return c7x_error_set(reader->error, C7X_WEIGHTS, "tvm",
                              "weights: %" PRIu64 " bytes are too few", reader->size);
