@@ -46,8 +46,11 @@ static void switch_to(struct c7x_core *core, struct c7x_target *next)
 static struct c7x_target *take_turn(struct c7x_core *core, int64_t now)
 {
     struct c7x_target *next = c7x_target_next(core, now);
-    if (next != NULL && next->job == NULL)
+    if (next != NULL && next->job == NULL) {
         c7x_target_begin(next);
+        if (next == core->running) /* there is no switch, but another job */
+            core->ran_since = now;
+    }
     return next;
 }
 

@@ -452,6 +452,28 @@ static void a_preempted_job_is_not_taken_for_a_stuck_one(void **state)
     assert_string_equal(events, "A-Bba");
 }
 
+static void run_for_long(struct test_job *job)
+{
+    (void)job;
+    now += 9 * MS;
+    c7x_core_tick(&core);
+    end_section();
+    assert_int_equal(ended, 0);
+}
+
+/* Nor one that begins where another has run for long: the core does not switch between them. */
+static void a_job_that_has_just_begun_is_not_taken_for_a_stuck_one(void **state)
+{
+    struct test_job jobs[3] = {job('A', C7X_TARGET_PRI_4, run_for_long),
+                               job('B', C7X_TARGET_PRI_4, run_for_long),
+                               job('C', C7X_TARGET_PRI_4, run_without_sections)};
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        submit(&jobs[i]);
+    run_all();
+    assert_string_equal(events, "AaBbCc");
+}
+
 static struct test_job *victim;
 
 static void end_the_victim(struct test_job *job)
@@ -615,6 +637,7 @@ int main(void)
         TEST(a_job_that_comes_to_no_end_of_a_section_is_stuck),
         TEST(a_long_job_with_sections_is_not),
         TEST(a_preempted_job_is_not_taken_for_a_stuck_one),
+        TEST(a_job_that_has_just_begun_is_not_taken_for_a_stuck_one),
         TEST(a_preempted_job_is_ended_when_it_goes_on),
         TEST(the_higher_target_takes_over_anywhere),
         TEST(an_idle_core_is_woken),
