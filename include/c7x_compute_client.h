@@ -256,7 +256,7 @@ void c7x_infer_options_init(struct c7x_client *client, struct c7x_infer_options 
 /*
  * Sends an inference and returns. The inputs have been copied then, unless they lie in a window of
  * yours. What fails later is told by the inference. The caller frees *out_inference, before it
- * closes the client.
+ * closes the client. C7X_BUSY: 96 requests of this client are in flight.
  */
 enum c7x_status c7x_client_infer_async(struct c7x_client *client,
                                        const struct c7x_infer_options *options,

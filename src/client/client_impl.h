@@ -164,7 +164,16 @@ enum c7x_status c7x_client_open_link(const struct c7x_client_options *options, i
 enum c7x_status c7x_client_exchange(struct c7x_client *client, struct c7x_request *request,
                                     int64_t deadline_ns,
                                     struct c7x_response *out_response) C7X_NODISCARD;
-/* Gives the request a seq, enters `pending`, and sends. On failure nothing is entered. */
+/*
+ * A device drops a reply for which the link has no room, so no more requests that nobody waits for
+ * are in flight than a link has room for replies. It is more than one session may have waiting and
+ * running: what is beyond would be refused on the device, too.
+ */
+#define C7X_CLIENT_IN_FLIGHT_MAX 96u
+/*
+ * Gives the request a seq, enters `pending`, and sends. On failure nothing is entered. C7X_BUSY:
+ * one with `completed`, and so many are in flight.
+ */
 enum c7x_status c7x_client_send(struct c7x_client *client, struct c7x_request *request,
                                 struct c7x_pending *pending, int64_t deadline_ns) C7X_NODISCARD;
 /* Ends all requests in flight that are told, with this status; before the link is closed. */

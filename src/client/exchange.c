@@ -181,12 +181,28 @@ void c7x_client_read_loop(struct c7x_client *client)
 
 /* ---- Requests ---- */
 
+/* Call with the lock. */
+static bool may_send(const struct c7x_client *client, const struct c7x_pending *request)
+{
+    uint32_t count = 0;
+    for (const struct c7x_pending *pending = client->pending; pending != NULL;
+         pending = pending->next)
+        count++;
+    return request->completed == NULL || count < C7X_CLIENT_IN_FLIGHT_MAX;
+}
+
 enum c7x_status c7x_client_send(struct c7x_client *client, struct c7x_request *request,
                                 struct c7x_pending *pending, int64_t deadline_ns)
 {
     uint8_t frame[C7X_WIRE_FRAME_MAX];
     pthread_mutex_lock(&client->lock);
     bool is_reset = client->is_reset;
+    if (!is_reset && !may_send(client, pending)) {
+        pthread_mutex_unlock(&client->lock);
+        return c7x_error_set(c7x_client_thread_error(), C7X_BUSY, C7X_CLIENT_STATION,
+                             "%u requests of this client are in flight, the most it may have",
+                             C7X_CLIENT_IN_FLIGHT_MAX);
+    }
     request->seq = client->seq++;
     pending->seq = request->seq;
     pending->request_type = request->type;

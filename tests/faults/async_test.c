@@ -7,6 +7,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -17,6 +18,7 @@
 #include <cmocka.h>
 
 #define IN_FLIGHT 24
+#define MANY 1000
 #define FOR_EVER (-1)
 #define SOON_MS 20000 /* far more than anything here takes */
 
@@ -367,6 +369,55 @@ static void threads_share_one_client(void **state)
         pthread_join(workers[i].thread, NULL);
 }
 
+struct slow_reader {
+    pthread_mutex_t gate; /* held: the first that ends stays in its `done`, and none is read */
+    atomic_uint ended;
+    atomic_uint late;
+};
+
+static void end_slowly(void *context, struct c7x_inference *inference)
+{
+    struct slow_reader *reader = context;
+    pthread_mutex_lock(&reader->gate);
+    pthread_mutex_unlock(&reader->gate);
+    if (result_of(inference) == C7X_TIMEOUT)
+        atomic_fetch_add(&reader->late, 1);
+    c7x_inference_free(inference);
+    atomic_fetch_add(&reader->ended, 1);
+}
+
+/* The device has room for the replies to all that it was sent: none is lost, none comes late. */
+static void one_that_sends_faster_than_it_reads_is_refused_and_loses_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    struct slow_reader reader = {.gate = PTHREAD_MUTEX_INITIALIZER};
+    struct c7x_infer_options options;
+    struct c7x_inference *inference;
+    float numbers[4] = {1, 2, 3, 4};
+    struct c7x_client_tensor input = {numbers, 16, 1, C7X_DTYPE_FLOAT, 32, 0, {4}};
+    unsigned sent = 0;
+    c7x_infer_options_init(fixture->client, &options);
+    options.handle = fixture->add_one;
+    options.deadline_ms = SOON_MS;
+    options.done = end_slowly;
+    options.context = &reader;
+    pthread_mutex_lock(&reader.gate);
+    for (int i = 0; i < MANY; i++) {
+        enum c7x_status status =
+            c7x_client_infer_async(fixture->client, &options, &input, 1, &inference);
+        if (status != C7X_OK)
+            assert_int_equal(status, C7X_BUSY);
+        sent += status == C7X_OK;
+    }
+    assert_in_range(sent, IN_FLIGHT, MANY - 1);
+    assert_non_null(strstr(c7x_client_last_error(fixture->client), "in flight"));
+    pthread_mutex_unlock(&reader.gate);
+    while (atomic_load(&reader.ended) < sent)
+        sched_yield();
+    assert_int_equal(atomic_load(&reader.late), 0);
+    c7x_inference_free(send_add_one(fixture, 5, NULL, NULL));
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -385,6 +436,7 @@ int main(void)
         CASE(a_window_that_is_too_small_grows),
         CASE(wrong_use_is_refused),
         CASE(threads_share_one_client),
+        CASE(one_that_sends_faster_than_it_reads_is_refused_and_loses_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
