@@ -46,7 +46,7 @@ def every_verb_is_in_the_readme(_):
     listed = set(re.findall(r"^([a-z0-9 ]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
     verbs = {verb for group in listed for verb in group.split()} - {"all", "help", "clean"}
     readme = (ROOT / "README.md").read_text()
-    missing = [verb for verb in verbs if f"`make {verb}`" not in readme]
+    missing = [verb for verb in verbs if not re.search(rf"`make {verb}[` ]", readme)]
     assert not missing, f"README.md does not name {missing}"
 
 
