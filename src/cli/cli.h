@@ -52,6 +52,7 @@ struct cli_options {
     uint32_t repeat;       /* 0: not given */
     int priority;          /* 0: not given */
     int64_t seconds_ms;
+    double rate; /* calls a second; 0: not given */
     bool has_seconds;
     bool has_deadline;
     bool json;
@@ -107,6 +108,7 @@ struct cli {
 #define CLI_OPTION_ORDER 0x200000u
 #define CLI_OPTION_WATCHDOG 0x400000u
 #define CLI_OPTION_GUARD 0x800000u
+#define CLI_OPTION_RATE 0x1000000u
 /* Not an option: of a number the sign says nothing, so -12 is the argument 12. */
 #define CLI_UNSIGNED_ARGUMENT 0x8000u
 
@@ -125,6 +127,7 @@ int cli_model_unload(struct cli *cli);
 int cli_infer(struct cli *cli);
 int cli_run(struct cli *cli);
 int cli_profile(struct cli *cli);
+int cli_benchmark(struct cli *cli);
 int cli_session_run(struct cli *cli);
 int cli_trace(struct cli *cli);
 int cli_emulator(struct cli *cli);
@@ -405,7 +408,9 @@ void cli_job_free(struct cli_job *job);
 
 /* ---- trace.c, record.c ---- */
 
-/* Whether a signal has asked `trace` to end. */
+/* From here on SIGINT and SIGTERM ask the command to end, and to say what it has so far. */
+void cli_catch_signals(void);
+/* Whether one has come. */
 bool cli_is_stopped(void);
 /* `trace --output`. */
 int cli_record(struct cli *cli);

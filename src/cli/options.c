@@ -23,6 +23,7 @@ enum {
     KEY_SECONDS,
     KEY_WATCHDOG,
     KEY_GUARD,
+    KEY_RATE,
     KEY_TABLE,
     KEY_ORDER
 };
@@ -56,7 +57,9 @@ static const struct option_row rows[] = {
      "Weights for a module that carries none: a file; for infer the id that model-load printed."},
     {CLI_OPTION_SEED, KEY_SEED, "seed", "N", "Seed of generated inputs. Default: 0."},
     {CLI_OPTION_REPEAT, KEY_REPEAT, "repeat", "N",
-     "Run N times in one request, for profile in N of them. Default: 1, for profile 5."},
+     "Run N times in one request, for profile and benchmark in N of them. Default: 1, for profile "
+     "5, "
+     "for benchmark as often as --seconds allows."},
     {CLI_OPTION_PRIORITY, KEY_PRIORITY, "priority", "N",
      "1 (highest) to 8: the target that runs it. Default: for infer the module's own, else 4."},
     {CLI_OPTION_OUTPUT_BYTES, KEY_BYTES, "output-bytes", "N",
@@ -65,8 +68,8 @@ static const struct option_row rows[] = {
     {CLI_OPTION_DEVICE, KEY_DEVICE, "device", "DEV",
      "emu: an emulator of its own; emu: with a colon: the shared emulator; emu:c7x-2: its second "
      "core, a device of its own; emu:PATH: the one that listens at PATH. Default: $C7X_DEVICE, "
-     "else emu for run, profile, session-run and "
-     "validate and the shared one for the others."},
+     "else emu for run, profile, benchmark, "
+     "session-run and validate and the shared one for the others."},
     {CLI_OPTION_DEADLINE, KEY_DEADLINE, "deadline", "SECONDS",
      "Give up a step that takes longer; -1: never. Default: 60."},
     {CLI_OPTION_JSON, KEY_JSON, "json", NULL, "Print one line of JSON instead of text."},
@@ -82,7 +85,11 @@ static const struct option_row rows[] = {
      "Of the emulator that is started: a module that steps over the end of a block of its memory "
      "fails at once."},
     {CLI_OPTION_ALL, KEY_ALL, "all", NULL, "Show the targets that have not had any work, too."},
-    {CLI_OPTION_SECONDS, KEY_SECONDS, "seconds", "S", "Record for so long."},
+    {CLI_OPTION_SECONDS, KEY_SECONDS, "seconds", "S",
+     "Record or measure for so long. Default: for trace until a signal, for benchmark 3."},
+    {CLI_OPTION_RATE, KEY_RATE, "rate", "R",
+     "Send R requests a second, whether or not earlier ones have ended; each one's latency counts "
+     "from when it should have been sent. Default: send each when the one before has ended."},
     {CLI_OPTION_TABLE, KEY_TABLE, "table", NULL, "Print a table instead of JSON."},
     {CLI_OPTION_ORDER, KEY_ORDER, "order", "ORDER",
      "Of the operators: time, the longest by its median first; or calls, as they run. Default: "
@@ -135,6 +142,13 @@ static bool set_watchdog(struct cli_options *options, const char *value)
     double seconds = strtod(value, &end);
     options->watchdog = value;
     return end != value && *end == '\0' && seconds >= 0 && seconds <= 1e6;
+}
+
+static bool set_rate(struct cli_options *options, const char *text)
+{
+    char *end;
+    options->rate = strtod(text, &end);
+    return end != text && *end == '\0' && options->rate >= 0.001 && options->rate <= 1e6;
 }
 
 static bool set_interval(struct cli_options *options, const char *text)
@@ -216,6 +230,8 @@ static bool set_option(struct cli_options *options, int key, const char *value)
         return set_flag(&options->all);
     case KEY_SECONDS:
         return set_seconds(options, value);
+    case KEY_RATE:
+        return set_rate(options, value);
     case KEY_TABLE:
         return set_flag(&options->table);
     case KEY_ORDER:

@@ -22,7 +22,7 @@ bool cli_is_stopped(void)
 }
 
 /* Without SA_RESTART: the signal must end the sleep. */
-static void catch_signals(void)
+void cli_catch_signals(void)
 {
     struct sigaction action = {.sa_handler = request_stop};
     sigemptyset(&action.sa_mask);
@@ -70,6 +70,6 @@ int cli_trace(struct cli *cli)
         return cli_fail(cli, "usage", "--seconds is for --output");
     if (options->output != NULL && options->once)
         return cli_fail(cli, "usage", "--once shows the log, --output records events");
-    catch_signals();
+    cli_catch_signals();
     return options->output != NULL ? cli_record(cli) : print_log(cli);
 }
