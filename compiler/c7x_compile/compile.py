@@ -69,10 +69,13 @@ def compile_model(path, options, progress):
             progress.note(note)
     with progress.stage("emit C"):
         functions, rejected = kernels.parse(lowered.kernel_source, exact_math=options.plain)
+        functions.update(lowered.fast.kernels)
         _reject_missing(folded, lowered, rejected)
         texts = [(name, _node_texts(folded, indices) or name) for name, indices in lowered.nodes]
         banner = f"Made by c7x-compile {__version__} from {Path(path).name}."
-        emitted = emit.emit(lowered.executable, functions, texts, banner, options.profile)
+        emitted = emit.emit(
+            lowered.executable, functions, texts, banner, options.profile, lowered.fast.prelude()
+        )
         _reject_half(options.target, emitted)
         inputs = [_tensor_info(value) for value in onnx_model.graph_inputs(folded)]
         manifest = Manifest(
@@ -106,7 +109,7 @@ def is_current(module, model):
     module, here = Path(module), Path(__file__).parent
     if not module.exists():
         return False
-    sources = [Path(model), *here.glob("**/*.py"), *here.glob("data/*"), here / "exports.txt"]
+    sources = [Path(model), *here.glob("**/*.py"), *here.glob("data/**/*"), here / "exports.txt"]
     made = module.stat().st_mtime_ns
     return all(source.stat().st_mtime_ns < made for source in sources)
 

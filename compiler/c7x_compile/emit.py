@@ -123,14 +123,14 @@ class Emitted:
     workspace_bytes: int
 
 
-def emit(executable, kernels, call_texts, banner, profile=False):
+def emit(executable, kernels, call_texts, banner, profile=False, prelude=""):
     """Returns Emitted for a VM executable.
 
     kernels: name -> kernels.Kernel; call_texts: list of (kernel name, text) in call order, where the
-    text names the ONNX nodes; banner: first comment line. Raises UnsupportedOperators when the
-    program needs a runtime function that modules do not have.
+    text names the ONNX nodes; banner: first comment line; prelude: C that kernels need before them.
+    Raises UnsupportedOperators when the program needs a runtime function that modules do not have.
     """
-    return _Emitter(executable, kernels, call_texts, profile).run(banner)
+    return _Emitter(executable, kernels, call_texts, profile, prelude).run(banner)
 
 
 def find_unsupported(executable, kernels):
@@ -148,11 +148,12 @@ def find_unsupported(executable, kernels):
 
 
 class _Emitter:
-    def __init__(self, executable, kernels, call_texts, profile):
+    def __init__(self, executable, kernels, call_texts, profile, prelude):
         self._exe = executable
         self._kernels = kernels
         self._call_texts = list(call_texts)
         self._profile = profile
+        self._prelude = prelude
         self._tensor_index = {}
         self._tensors = []
         self._bases = {}
@@ -481,7 +482,8 @@ class _Emitter:
                 _PROFILE.replace("@COUNT@", str(len(self._operators))).replace("@NAMES@", names)
             )
         kernels = [self._kernels[name].text for name in self._used]
-        parts += [fastmath.definitions("".join(kernels)), *kernels, *nested, main_body]
+        parts += [fastmath.definitions("".join(kernels)), self._prelude, *kernels]
+        parts += [*nested, main_body]
         parts.append(self._entry(main, workspace))
         return "\n".join(part for part in parts if part is not None)
 

@@ -17,6 +17,7 @@ from tvm import relax
 
 from . import intrinsics, schedule, vmfile
 from .errors import CompileError
+from .fast import regions
 from .importer import node_index
 
 _PASS_CONFIG = {
@@ -38,16 +39,19 @@ _NHWC = {
 @dataclass(frozen=True)
 class Lowered:
     """kernel_source: C text of all kernels as TVM prints it; nodes: per kernel call of main, in
-    order, (kernel name, indices of the ONNX nodes it computes); notes: lines for the user."""
+    order, (kernel name, indices of the ONNX nodes it computes); notes: lines for the user; fast: the
+    kernels that TVM does not print."""
 
     kernel_source: str
     executable: vmfile.Executable
     nodes: list
     notes: list
+    fast: regions.Plan
 
 
 def lower(module, plain=False):
-    """Compiles a Relax module as import_onnx returns it. plain: TVM's loops without our schedule.
+    """Compiles a Relax module as import_onnx returns it. plain: TVM's loops, with neither our schedule
+    nor the fast kernels.
 
     Raises CompileError when a pass of TVM fails.
     """
@@ -70,8 +74,9 @@ def _lower(module, plain):
         module = _run(
             module, relax.transform.DecomposeOpsForInference(), relax.transform.FoldConstant()
         )
+        fast = regions.Plan()
         if not plain:
-            module = _channels_last(module, notes)
+            module, fast = regions.fuse(_channels_last(module, notes))
         module = _ExactConstants(module).run()
         module = _run(
             module,
@@ -80,7 +85,7 @@ def _lower(module, plain):
             relax.transform.FoldConstant(),
         )
         fused = relax.transform.FuseOps()(module)
-        nodes = _nodes_of_calls(module, fused)
+        nodes = _nodes_of_calls(module, fused, fast.calls)
         module = relax.transform.FuseTIR()(fused)
         module = schedule.apply(module, notes, plain)
         built = relax.build(module, target=target, exec_mode="bytecode")
@@ -89,7 +94,7 @@ def _lower(module, plain):
         built.mod.write_to_file(str(path), "ro")
         executable = vmfile.parse(path.read_bytes())
     source = "".join(imported.inspect_source() for imported in built.mod.imports)
-    return Lowered(source, executable, nodes, notes)
+    return Lowered(source, executable, nodes, notes, fast)
 
 
 @contextlib.contextmanager
@@ -197,42 +202,52 @@ def _operator_names(function):
 
 @dataclass(frozen=True)
 class _Step:
-    """One binding of a Relax function that calls a kernel or a fused function."""
+    """One binding of a Relax function that calls a kernel or a fused function; callee: of type
+    GlobalVar, or the name of a fast kernel."""
 
     variable: relax.Var
-    callee: tvm.ir.GlobalVar
+    callee: object
     arguments: list
     is_kernel: bool
 
     def key(self, environment):
         """Equal for equal computations: the kernel and its arguments, renamed by environment."""
         arguments = tuple(environment.get(a, a) for a in self.arguments)
-        return self.callee.name_hint, arguments
+        return self.name, arguments
+
+    @property
+    def name(self):
+        return self.callee if isinstance(self.callee, str) else self.callee.name_hint
 
 
 def _steps(function):
-    call_tir = tvm.ir.Op.get("relax.call_tir")
+    call_tir, packed_call = map(tvm.ir.Op.get, ("relax.call_tir", "relax.call_dps_packed"))
     for block in function.body.blocks:
         for binding in block.bindings:
             call = getattr(binding, "value", None)
             if not isinstance(call, relax.Call):
                 continue
-            if call.op == call_tir:
-                packed = call.args[1]
+            if call.op in (call_tir, packed_call):
+                callee, packed = call.args[0], call.args[1]
+                callee = callee if call.op == call_tir else str(callee.global_symbol)
                 arguments = list(packed) if isinstance(packed, relax.Tuple) else [packed]
-                yield _Step(binding.var, call.args[0], arguments, True)
+                yield _Step(binding.var, callee, arguments, True)
             elif isinstance(call.op, tvm.ir.GlobalVar):
                 yield _Step(binding.var, call.op, list(call.args), False)
 
 
-def _nodes_of_calls(module, fused):
-    """Which ONNX nodes each kernel call computes: list of (kernel name, sorted node indices).
+def _nodes_of_calls(module, fused, fast_calls):
+    """Which ONNX nodes each kernel call computes: list of (kernel name, sorted node indices). Those of
+    fast kernels are known: fast_calls as in regions.Plan.
 
     Fusion keeps no names, so the fused functions are expanded again and their operators found in the
     unfused main by value numbering: same kernel on the same arguments.
     """
     values = _numbered_values(module["main"])
     environment, nodes = {}, []
+    known = defaultdict(list)
+    for name, indices, _ in fast_calls:
+        known[name].append(indices)
     for step in _steps(fused["main"]):
         if step.is_kernel:
             inner, inner_steps = environment, [step]
@@ -247,7 +262,9 @@ def _nodes_of_calls(module, fused):
             inner[inner_step.variable] = value
             indices.add(index)
         environment[step.variable] = inner[inner_steps[-1].variable]
-        nodes.append((step.callee.name_hint, sorted(indices - {None})))
+        if known[step.name]:
+            indices = set(known[step.name].pop(0))
+        nodes.append((step.name, sorted(indices - {None})))
     return nodes
 
 

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Convolutions of one image in NHWC, as a product of its patches with the weights: im2col in blocks
+ * of rows, or, for few output channels, directly on a padded copy. Needs gemm.h, whose packing the
+ * weights have, with depth = (kernel row, kernel column, input channel).
+ */
+#define PATCH_FLOATS 32768 /* 128 KB of patches */
+#define PATCH_ROWS(depth) GEMM_ROWS(PATCH_FLOATS, depth)
+
+FAST_INLINE void fast_copy(const int count, float *to, const float *from)
+{
+    int i;
+    if (count < LANES) {
+        vec_store_part(to, vec_load_part(from, count), count);
+        return;
+    }
+    for (i = 0; i + LANES <= count; i += LANES) {
+        vec_store(to + i, vec_load(from + i));
+    }
+    if (count % LANES != 0) {
+        vec_store(to + count - LANES, vec_load(from + count - LANES));
+    }
+}
+
+FAST_INLINE void fast_clear(const int count, float *to)
+{
+    int i;
+    if (count < LANES) {
+        vec_store_part(to, vec_splat(0.0f), count);
+        return;
+    }
+    for (i = 0; i + LANES <= count; i += LANES) {
+        vec_store(to + i, vec_splat(0.0f));
+    }
+    if (count % LANES != 0) {
+        vec_store(to + count - LANES, vec_splat(0.0f));
+    }
+}
+
+/* The patch whose upper left corner is at row y, column x of the image, outside it zeros. */
+FAST_INLINE void convolution_patch(const int height, const int width, const int channels,
+                                   const int kernel_height, const int kernel_width, int y, int x,
+                                   const float *image, float *patch)
+{
+    int r, q;
+    for (r = 0; r < kernel_height; ++r, patch += kernel_width * channels) {
+        const float *row = image + (long)(y + r) * width * channels;
+        if (y + r < 0 || y + r >= height) {
+            fast_clear(kernel_width * channels, patch);
+        } else if (x >= 0 && x + kernel_width <= width) {
+            fast_copy(kernel_width * channels, patch, row + (long)x * channels);
+        } else {
+            for (q = 0; q < kernel_width; ++q) {
+                if (x + q >= 0 && x + q < width) {
+                    fast_copy(channels, patch + q * channels, row + (long)(x + q) * channels);
+                } else {
+                    fast_clear(channels, patch + q * channels);
+                }
+            }
+        }
+    }
+}
+
+/* scratch: PATCH_ROWS(depth) * depth floats. */
+FAST_INLINE void convolution_im2col(const int height, const int width, const int channels,
+                                    const int kernel_height, const int kernel_width,
+                                    const int stride_y, const int stride_x, const int pad_top,
+                                    const int pad_left, const int out_height, const int out_width,
+                                    const int out_channels, const float *image,
+                                    const float *weights, float *out, float *scratch,
+                                    epilogue_fn epilogue, const float *const *operands)
+{
+    const int rows = out_height * out_width, depth = kernel_height * kernel_width * channels;
+    const int block = PATCH_ROWS(depth);
+    int row, i;
+    for (row = 0; row < rows; row += block) {
+        int count = fast_smaller(block, rows - row);
+        for (i = 0; i < count; ++i) {
+            int y = (row + i) / out_width * stride_y - pad_top;
+            int x = (row + i) % out_width * stride_x - pad_left;
+            convolution_patch(height, width, channels, kernel_height, kernel_width, y, x, image,
+                              scratch + (long)i * depth);
+        }
+        gemm_rows(rows, out_channels, depth, depth, out_channels, row, count, scratch, weights, out,
+                  epilogue, operands);
+    }
+}
+
+/* `pixels` outputs of one row, `blocks` blocks of channels from `column` on. image points at the
+ * upper left corner of the first patch. */
+FAST_INLINE void direct_tile(const int pixels, const int blocks, const int channels,
+                             const int kernel_height, const int kernel_width, const int stride_x,
+                             const int width, const int out_channels, int column,
+                             const float *image, const float *weights, float *out, long pixel,
+                             epilogue_fn epilogue, const float *const *operands)
+{
+    const int depth = kernel_height * kernel_width * channels, part = kernel_width * channels;
+    vec acc[TILE_ROWS_MAX][TILE_VECTORS];
+    int i, j, r;
+    FAST_UNROLL
+    for (i = 0; i < pixels; ++i) {
+        FAST_UNROLL
+        for (j = 0; j < blocks * BLOCK_VECTORS; ++j) {
+            acc[i][j] = vec_splat(0.0f);
+        }
+    }
+    for (r = 0; r < kernel_height; ++r) {
+        gemm_accumulate(acc, pixels, blocks, depth, part, (long)stride_x * channels,
+                        image + (long)r * width * channels, weights + (long)r * part * GEMM_BLOCK);
+    }
+    FAST_FENCE();
+    FAST_UNROLL
+    for (i = 0; i < pixels; ++i) {
+        FAST_UNROLL
+        for (j = 0; j < blocks * BLOCK_VECTORS; ++j) {
+            int at = column + LANES * j;
+            if (at < out_channels) {
+                vec value = epilogue(acc[i][j], pixel + i, at, operands);
+                vec_store_column(out + (pixel + i) * out_channels, out_channels, at, value);
+            }
+        }
+    }
+}
+
+/* One row of outputs, `blocks` blocks of channels from `column` on. */
+FAST_INLINE void direct_row(const int wish, const int blocks, const int channels,
+                            const int kernel_height, const int kernel_width, const int stride_x,
+                            const int width, const int out_width, const int out_channels,
+                            int column, const float *image, const float *weights, float *out,
+                            long pixel, epilogue_fn epilogue, const float *const *operands)
+{
+    const int tile = wish < TILE_ROWS(blocks) ? wish : TILE_ROWS(blocks);
+    int x = 0;
+    for (; x + tile <= out_width; x += tile) {
+        direct_tile(tile, blocks, channels, kernel_height, kernel_width, stride_x, width,
+                    out_channels, column, image + (long)x * stride_x * channels, weights, out,
+                    pixel + x, epilogue, operands);
+    }
+    if (out_width % tile != 0) {
+        direct_tile(out_width % tile, blocks, channels, kernel_height, kernel_width, stride_x,
+                    width, out_channels, column, image + (long)x * stride_x * channels, weights,
+                    out, pixel + x, epilogue, operands);
+    }
+}
+
+/* The image with zeros around it, height x width in all. */
+FAST_INLINE void direct_pad(const int height, const int width, const int channels,
+                            const int pad_top, const int pad_left, const int padded_height,
+                            const int padded_width, const float *image, float *padded)
+{
+    const int room = padded_width - pad_left, copied = room < width ? room : width;
+    const int right = padded_width - pad_left - copied;
+    int y;
+    for (y = 0; y < padded_height; ++y) {
+        float *row = padded + (long)y * padded_width * channels;
+        int from = y - pad_top;
+        if (from < 0 || from >= height) {
+            memset(row, 0, sizeof(float) * padded_width * channels);
+            continue;
+        }
+        memset(row, 0, sizeof(float) * pad_left * channels);
+        memcpy(row + (long)pad_left * channels, image + (long)from * width * channels,
+               sizeof(float) * copied * channels);
+        memset(row + (long)(pad_left + copied) * channels, 0, sizeof(float) * right * channels);
+    }
+}
+
+/* wish: pixels of a tile that divide out_width well. scratch: the padded image,
+ * ((out_height - 1) * stride_y + kernel_height) x ((out_width - 1) * stride_x + kernel_width) x
+ * channels, when it is not within the image. */
+FAST_INLINE void convolution_direct(const int wish, const int height, const int width,
+                                    const int channels, const int kernel_height,
+                                    const int kernel_width, const int stride_y, const int stride_x,
+                                    const int pad_top, const int pad_left, const int out_height,
+                                    const int out_width, const int out_channels, const float *image,
+                                    const float *weights, float *out, float *scratch,
+                                    epilogue_fn epilogue, const float *const *operands)
+{
+    const int padded_height = (out_height - 1) * stride_y + kernel_height;
+    const int padded_width = (out_width - 1) * stride_x + kernel_width;
+    const int pads = pad_top || pad_left || padded_height > height || padded_width > width;
+    const int row_width = pads ? padded_width : width;
+    const int blocks = (out_channels + GEMM_BLOCK - 1) / GEMM_BLOCK;
+    const int whole = blocks / TILE_BLOCKS * TILE_BLOCKS;
+    const long block_size = (long)kernel_height * kernel_width * channels * GEMM_BLOCK;
+    int y, block;
+    if (pads) {
+        direct_pad(height, width, channels, pad_top, pad_left, padded_height, padded_width, image,
+                   scratch);
+        image = scratch;
+    }
+    for (y = 0; y < out_height; ++y) {
+        const float *row = image + (long)y * stride_y * row_width * channels;
+        for (block = 0; block < whole; block += TILE_BLOCKS) {
+            direct_row(wish, TILE_BLOCKS, channels, kernel_height, kernel_width, stride_x,
+                       row_width, out_width, out_channels, block * GEMM_BLOCK, row,
+                       weights + block * block_size, out, (long)y * out_width, epilogue, operands);
+        }
+        if (blocks != whole) {
+            direct_row(wish, blocks - whole, channels, kernel_height, kernel_width, stride_x,
+                       row_width, out_width, out_channels, whole * GEMM_BLOCK, row,
+                       weights + whole * block_size, out, (long)y * out_width, epilogue, operands);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Matrix product C[rows][columns] = epilogue(A[rows][depth] * B), one thread.
+ *
+ * B is packed at compile time as [ceil(columns / 16)][depth][16], padded with zeros: one format for
+ * every instruction set. Every dimension is a literal at the call, so that inlining leaves loops of
+ * known length. A tile of C stays in registers while the depth passes; the depth is cut into parts
+ * whose share of B stays in the first cache, the rows into blocks whose share of A stays in the
+ * second.
+ */
+#define GEMM_BLOCK 16
+/* Tile: at most TILE_BLOCKS blocks of 16 columns, and as many rows as leave registers for operands.
+ */
+#if LANES == 16 /* 32 registers: 6x64, 8x48, 12x32, 12x16 */
+#define TILE_BLOCKS 4
+#define TILE_ROWS(blocks) ((blocks) == 4 ? 6 : (blocks) == 3 ? 8 : 12)
+#elif LANES == 8 || defined(__aarch64__) /* 16 registers of 8 lanes, or 32 of 4 */
+#define TILE_BLOCKS 1
+#define TILE_ROWS(blocks) (6 * (blocks))
+#else
+#define TILE_BLOCKS 1
+#define TILE_ROWS(blocks) (3 * (blocks))
+#endif
+#define TILE_ROWS_MAX 12
+#define BLOCK_VECTORS (GEMM_BLOCK / LANES)
+#define TILE_VECTORS (TILE_BLOCKS * BLOCK_VECTORS)
+
+#define GEMM_PART_MAX 576     /* depth of one part */
+#define GEMM_A_FLOATS 65536   /* 256 KB */
+#define GEMM_ROWS_MULTIPLE 24 /* of every TILE_ROWS */
+#define GEMM_PARTS(depth) (((depth) + GEMM_PART_MAX - 1) / GEMM_PART_MAX)
+#define GEMM_PART(depth) (((depth) + GEMM_PARTS(depth) - 1) / GEMM_PARTS(depth))
+#define GEMM_ROWS(floats, depth)                                                                   \
+    (((floats) / (depth) / GEMM_ROWS_MULTIPLE + 1) * GEMM_ROWS_MULTIPLE)
+
+/* acc[i][j] += a[i] * b[j] over `part` steps of the depth. The array has a fixed size: one of
+ * rows x vectors would never go to registers. */
+FAST_INLINE void gemm_accumulate(vec acc[TILE_ROWS_MAX][TILE_VECTORS], const int rows,
+                                 const int blocks, const int depth, const int part,
+                                 const long a_stride, const float *a, const float *b)
+{
+    int i, j, k;
+    FAST_UNROLL_TWICE
+    for (k = 0; k < part; ++k) {
+        vec row[TILE_VECTORS];
+        FAST_UNROLL
+        for (j = 0; j < blocks * BLOCK_VECTORS; ++j) {
+            row[j] = vec_load(b + (long)(j / BLOCK_VECTORS) * depth * GEMM_BLOCK +
+                              (long)k * GEMM_BLOCK + j % BLOCK_VECTORS * LANES);
+        }
+        FAST_UNROLL
+        for (i = 0; i < rows; ++i) {
+            vec value = vec_splat(a[i * a_stride + k]);
+            FAST_UNROLL
+            for (j = 0; j < blocks * BLOCK_VECTORS; ++j) {
+                acc[i][j] += value * row[j];
+            }
+        }
+    }
+}
+
+/* One tile of C, from `column` on. first: begins at zero, else at what C holds; last: applies the
+ * epilogue. */
+FAST_INLINE void gemm_tile(const int rows, const int blocks, const int columns, const int depth,
+                           const int first, const int last, const int part, const long a_stride,
+                           const long c_stride, long row, int column, const float *a,
+                           const float *b, float *c, epilogue_fn epilogue,
+                           const float *const *operands)
+{
+    vec acc[TILE_ROWS_MAX][TILE_VECTORS];
+    int i, j;
+    FAST_UNROLL
+    for (i = 0; i < rows; ++i) {
+        FAST_UNROLL
+        for (j = 0; j < blocks * BLOCK_VECTORS; ++j) {
+            int at = column + LANES * j;
+            acc[i][j] = vec_splat(0.0f);
+            if (!first && at < columns) {
+                acc[i][j] = vec_load_column(c + (row + i) * c_stride, columns, at);
+            }
+        }
+    }
+    gemm_accumulate(acc, rows, blocks, depth, part, a_stride, a, b);
+    FAST_FENCE();
+    FAST_UNROLL
+    for (i = 0; i < rows; ++i) {
+        FAST_UNROLL
+        for (j = 0; j < blocks * BLOCK_VECTORS; ++j) {
+            int at = column + LANES * j;
+            if (at < columns) {
+                vec value = last ? epilogue(acc[i][j], row + i, at, operands) : acc[i][j];
+                vec_store_column(c + (row + i) * c_stride, columns, at, value);
+            }
+        }
+    }
+}
+
+/* A stripe of `blocks` blocks of columns. count: rows from `row` on; a points at the first of them.
+ * All stripes but those of the last rows have a whole number of tiles. */
+FAST_INLINE void gemm_stripe(const int blocks, const int rows, const int columns, const int depth,
+                             const int first, const int last, const int part, const long a_stride,
+                             const long c_stride, long row, int count, int column, const float *a,
+                             const float *b, float *c, epilogue_fn epilogue,
+                             const float *const *operands)
+{
+    const int tile = TILE_ROWS(blocks);
+    int i = 0;
+    for (; i + tile <= count; i += tile) {
+        gemm_tile(tile, blocks, columns, depth, first, last, part, a_stride, c_stride, row + i,
+                  column, a + i * a_stride, b, c, epilogue, operands);
+    }
+    if (rows % tile != 0 && i < count) {
+        gemm_tile(rows % tile, blocks, columns, depth, first, last, part, a_stride, c_stride,
+                  row + i, column, a + i * a_stride, b, c, epilogue, operands);
+    }
+}
+
+/* All columns, for one part of the depth that begins at `from`. */
+FAST_INLINE void gemm_part(const int rows, const int columns, const int depth, const int first,
+                           const int last, int from, const int part, const long a_stride,
+                           const long c_stride, long row, int count, const float *a, const float *b,
+                           float *c, epilogue_fn epilogue, const float *const *operands)
+{
+    const int blocks = (columns + GEMM_BLOCK - 1) / GEMM_BLOCK;
+    const int whole = blocks / TILE_BLOCKS * TILE_BLOCKS;
+    int block;
+    for (block = 0; block < whole; block += TILE_BLOCKS) {
+        gemm_stripe(TILE_BLOCKS, rows, columns, depth, first, last, part, a_stride, c_stride, row,
+                    count, block * GEMM_BLOCK, a + from,
+                    b + ((long)block * depth + from) * GEMM_BLOCK, c, epilogue, operands);
+    }
+    if (blocks != whole) {
+        gemm_stripe(blocks - whole, rows, columns, depth, first, last, part, a_stride, c_stride,
+                    row, count, whole * GEMM_BLOCK, a + from,
+                    b + ((long)whole * depth + from) * GEMM_BLOCK, c, epilogue, operands);
+    }
+}
+
+/* `count` rows of C from `row` on, over the whole depth. rows: of all of C. */
+FAST_INLINE void gemm_rows(const int rows, const int columns, const int depth, const long a_stride,
+                           const long c_stride, long row, int count, const float *a, const float *b,
+                           float *c, epilogue_fn epilogue, const float *const *operands)
+{
+    const int parts = GEMM_PARTS(depth), part = GEMM_PART(depth);
+    int k;
+    if (parts == 1) {
+        gemm_part(rows, columns, depth, 1, 1, 0, depth, a_stride, c_stride, row, count, a, b, c,
+                  epilogue, operands);
+        return;
+    }
+    gemm_part(rows, columns, depth, 1, 0, 0, part, a_stride, c_stride, row, count, a, b, c,
+              epilogue, operands);
+    for (k = 1; k < parts - 1; ++k) {
+        gemm_part(rows, columns, depth, 0, 0, k * part, part, a_stride, c_stride, row, count, a, b,
+                  c, epilogue, operands);
+    }
+    gemm_part(rows, columns, depth, 0, 1, (parts - 1) * part, depth - (parts - 1) * part, a_stride,
+              c_stride, row, count, a, b, c, epilogue, operands);
+}
+
+/* a_stride: floats between rows of A; rows may overlap. C has no gaps. */
+FAST_INLINE void gemm(const int rows, const int columns, const int depth, const long a_stride,
+                      const float *a, const float *b, float *c, epilogue_fn epilogue,
+                      const float *const *operands)
+{
+    const int block = GEMM_ROWS(GEMM_A_FLOATS, GEMM_PART(depth));
+    int row;
+    for (row = 0; row < rows; row += block) {
+        gemm_rows(rows, columns, depth, a_stride, columns, row, fast_smaller(block, rows - row),
+                  a + row * a_stride, b, c, epilogue, operands);
+    }
+}

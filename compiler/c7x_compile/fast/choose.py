@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which template computes an operator, chosen by shape, and the weights in the form that it wants."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+BLOCK = 16  # columns of a packed block (gemm.h)
+_ROWS_MULTIPLE = 24
+_PATCH_FLOATS = 32768  # of convolution.h
+_WINOGRAD_FLOATS = 1536  # of winograd.h
+_WINOGRAD_GAP = 16
+_WINOGRAD_POINTS = 36
+_DIRECT_CHANNELS_MAX = 64
+_TILE_ROWS = {1: 12, 2: 12, 3: 8, 4: 6}  # of the widest vectors, by blocks of a tile
+# F(4x4, 3x3): the transform of a 3-vector of weights to 6 points.
+_WINOGRAD_WEIGHTS = np.array(
+    [
+        [1 / 4, 0, 0],
+        [-1 / 6, -1 / 6, -1 / 6],
+        [-1 / 6, 1 / 6, -1 / 6],
+        [1 / 24, 1 / 12, 1 / 6],
+        [1 / 24, -1 / 12, 1 / 6],
+        [0, 0, 1],
+    ]
+)
+# What the choice weighs, measured on one core with 512-bit vectors; only the ratios matter.
+_FLOP_PER_US = 105e3
+_WEIGHT_BYTES_PER_US = 17e3
+_TRANSFORM_US = 0.085  # of one tile and 16 channels
+_WINOGRAD_MARGIN = 0.9
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """Shape of a convolution in NHWC. pads: top, left (what lies right and below follows)."""
+
+    batch: int
+    height: int
+    width: int
+    channels: int
+    kernel: tuple
+    strides: tuple
+    pads: tuple
+    out_height: int
+    out_width: int
+    out_channels: int
+    depthwise: bool = False
+
+    @property
+    def pixels(self):
+        return self.out_height * self.out_width
+
+    @property
+    def depth(self):
+        """Products of one output."""
+        taps = self.kernel[0] * self.kernel[1]
+        return taps if self.depthwise else taps * self.channels
+
+    @property
+    def padded_extents(self):
+        """Height and width that the patches of all outputs cover."""
+        return tuple(
+            (out - 1) * stride + kernel
+            for out, stride, kernel in zip(
+                (self.out_height, self.out_width), self.strides, self.kernel
+            )
+        )
+
+    @property
+    def needs_padding(self):
+        covered = self.padded_extents
+        return any(self.pads) or covered[0] > self.height or covered[1] > self.width
+
+
+@dataclass(frozen=True)
+class Product:
+    """Rows of `depth` floats times a constant matrix [depth, columns]."""
+
+    rows: int
+    depth: int
+    columns: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """template: file of data/templates; function and arguments: its call, up to the data; images: calls
+    of it, in_size and out_size floats apart; weights: flat array; scratch: floats; why: for the user;
+    flop, bytes: of the operator as it stands in the model, bytes of weights as they are packed."""
+
+    template: str
+    function: str
+    arguments: tuple
+    images: int
+    in_size: int
+    out_size: int
+    weights: np.ndarray
+    scratch: int
+    why: str
+    flop: int
+    bytes: int
+
+
+def pack(weight):
+    """[depth, columns] -> flat [ceil(columns / 16)][depth][16], padded with zeros."""
+    depth, columns = weight.shape
+    blocks = -(-columns // BLOCK)
+    padded = np.zeros((depth, blocks * BLOCK), np.float32)
+    padded[:, :columns] = weight
+    return padded.reshape(depth, blocks, BLOCK).transpose(1, 0, 2).ravel()
+
+
+def pack_winograd(weight):
+    """[3, 3, channels, columns] -> 36 packed matrices [channels, columns], flat."""
+    transformed = np.einsum(
+        "ia,abco,jb->ijco", _WINOGRAD_WEIGHTS, weight.astype(np.float64), _WINOGRAD_WEIGHTS
+    )
+    matrices = transformed.reshape(_WINOGRAD_POINTS, *weight.shape[2:]).astype(np.float32)
+    return np.concatenate([pack(matrix) for matrix in matrices])
+
+
+def choose_product(shape, weight):
+    """The Choice for a Product; weight: [depth, columns]."""
+    return _gemm(shape, weight, shape.depth, 1, "a product with constant weights")
+
+
+def choose_convolution(shape, weight):
+    """The Choice for a Convolution. weight: [rows, columns, channels (1 when depthwise), out channels]."""
+    if shape.depthwise:
+        return _depthwise(shape, weight)
+    matrix = weight.reshape(shape.depth, shape.out_channels)
+    if not shape.needs_padding:
+        rows, stride = shape.batch * shape.pixels, shape.channels
+        product = Product(rows, shape.depth, shape.out_channels)
+        if shape.kernel == (1, 1) and shape.strides == (1, 1):
+            return _gemm(product, matrix, stride, 1, "1x1: the image is the matrix")
+        if shape.batch == 1 and shape.height == shape.kernel[0] == 1:
+            stride *= shape.strides[1]
+            return _gemm(product, matrix, stride, 1, "one row: the matrix's rows overlap")
+    if _fits_winograd(shape):
+        winograd, plain = _winograd_us(shape), _plain_us(shape)
+        if winograd < _WINOGRAD_MARGIN * plain:
+            why = f"3x3 of stride 1: {winograd:.0f} us expected, {plain:.0f} without"
+            return _winograd(shape, weight, why)
+    if shape.out_channels <= _DIRECT_CHANNELS_MAX:
+        return _direct(shape, matrix)
+    return _im2col(shape, matrix)
+
+
+def _fits_winograd(shape):
+    return (
+        shape.kernel == (3, 3)
+        and shape.strides == (1, 1)
+        and min(shape.channels, shape.out_channels) >= 16
+        and min(shape.out_height, shape.out_width) >= 4
+    )
+
+
+def _winograd_tiles(shape):
+    return -(-shape.out_height // 4) * -(-shape.out_width // 4)
+
+
+def _winograd_us(shape):
+    tiles, channels = _winograd_tiles(shape), shape.channels * shape.out_channels
+    transforms = tiles * (shape.channels + shape.out_channels) / 16 * _TRANSFORM_US
+    computing = 2 * _WINOGRAD_POINTS * tiles * channels / _FLOP_PER_US + transforms
+    return max(computing, 4 * _WINOGRAD_POINTS * channels / _WEIGHT_BYTES_PER_US)
+
+
+def _plain_us(shape):
+    weights = shape.depth * shape.out_channels
+    return max(2 * shape.pixels * weights / _FLOP_PER_US, 4 * weights / _WEIGHT_BYTES_PER_US)
+
+
+def _gemm(shape, weight, row_stride, images, why):
+    packed = pack(weight)
+    flop = 2 * shape.rows * shape.depth * shape.columns
+    moved = 4 * (shape.rows * (row_stride + shape.columns) + packed.size)
+    arguments = (shape.rows, shape.columns, shape.depth, row_stride)
+    return Choice("gemm.h", "gemm", arguments, images, 0, 0, packed, 0, why, flop, moved)
+
+
+def _of_images(shape, template, function, arguments, weights, scratch, why):
+    in_size = shape.height * shape.width * shape.channels
+    out_size = shape.pixels * shape.out_channels
+    flop = 2 * shape.batch * out_size * shape.depth
+    moved = 4 * (shape.batch * (in_size + out_size) + weights.size)
+    return Choice(
+        template,
+        function,
+        tuple(arguments),
+        shape.batch,
+        in_size,
+        out_size,
+        weights,
+        scratch,
+        why,
+        flop,
+        moved,
+    )
+
+
+def _geometry(shape):
+    return [
+        *(shape.height, shape.width, shape.channels),
+        *(*shape.kernel, *shape.strides, *shape.pads),
+        *(shape.out_height, shape.out_width),
+    ]
+
+
+def _depthwise(shape, weight):
+    arguments = _geometry(shape)
+    why = "one filter a channel"
+    return _of_images(shape, "depthwise.h", "depthwise", arguments, weight.ravel(), 0, why)
+
+
+def _direct(shape, matrix):
+    height, width = shape.padded_extents
+    scratch = height * width * shape.channels if shape.needs_padding else 0
+    most = _TILE_ROWS[min(-(-shape.out_channels // BLOCK), 4)]
+    whole = [n for n in range(most, most // 2 - 1, -1) if shape.out_width % n == 0]
+    wish = whole[0] if whole else min(most, shape.out_width)
+    arguments = [wish, *_geometry(shape), shape.out_channels]
+    why = f"at most {_DIRECT_CHANNELS_MAX} output channels"
+    return _of_images(
+        shape, "convolution.h", "convolution_direct", arguments, pack(matrix), scratch, why
+    )
+
+
+def _im2col(shape, matrix):
+    rows = (_PATCH_FLOATS // shape.depth // _ROWS_MULTIPLE + 1) * _ROWS_MULTIPLE
+    arguments = [*_geometry(shape), shape.out_channels]
+    why = "any other convolution"
+    return _of_images(
+        shape,
+        "convolution.h",
+        "convolution_im2col",
+        arguments,
+        pack(matrix),
+        rows * shape.depth,
+        why,
+    )
+
+
+def _winograd(shape, weight, why):
+    tiles = _winograd_tiles(shape)
+    blocks = -(-tiles * shape.channels // _WINOGRAD_FLOATS)
+    block = -(-tiles // blocks)
+    padded = -(-shape.out_channels // BLOCK) * BLOCK
+    scratch = _WINOGRAD_POINTS * (block * (shape.channels + padded) + 2 * _WINOGRAD_GAP)
+    arguments = [
+        *(shape.height, shape.width, shape.channels, *shape.pads),
+        *(shape.out_height, shape.out_width, shape.out_channels),
+    ]
+    return _of_images(
+        shape,
+        "winograd.h",
+        "convolution_winograd",
+        arguments,
+        pack_winograd(weight),
+        scratch,
+        why,
+    )

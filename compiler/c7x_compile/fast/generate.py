@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C of a fast kernel: its epilogue and the call of its template."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..kernels import Kernel, function_name
+
+_TEMPLATES = Path(__file__).parents[1] / "data" / "templates"
+_NEEDED = {
+    "gemm.h": ("gemm.h",),
+    "convolution.h": ("gemm.h", "convolution.h"),
+    "winograd.h": ("gemm.h", "winograd.h"),
+    "depthwise.h": ("depthwise.h",),
+}
+_ORDER = ("vector.h", "math.h", "gemm.h", "convolution.h", "winograd.h", "depthwise.h")
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """What is done to each vector of results.
+
+    lines: C statements on `value`; result: the C name of what is stored; numbers: scalars that lines
+    name NUMBER(index); operands: per operand whether it has a value for each result (True) or one for
+    each column (False).
+    """
+
+    lines: tuple = ()
+    result: str = "value"
+    numbers: tuple = ()
+    operands: tuple = ()
+
+
+def prelude(templates):
+    """The text of the templates that kernels of these files need, in order."""
+    wanted = {"vector.h", "math.h"}.union(*(_NEEDED[name] for name in templates))
+    return "\n".join((_TEMPLATES / name).read_text() for name in _ORDER if name in wanted)
+
+
+def kernel(name, choice, epilogue):
+    """The Kernel called name that computes a Choice with an Epilogue behind it. Parameters: data,
+    weights, operands, result."""
+    operands = [f"operand_{index}" for index in range(len(epilogue.operands))]
+    parameters = ["data", "weights", *operands, "out"]
+    signature = [f"float *C7X_RESTRICT {parameter}" for parameter in parameters]
+    if choice.scratch:
+        signature.append("uint8_t *C7X_RESTRICT workspace")
+    text = _epilogue_function(name, epilogue)
+    text += f"static C7X_NOINLINE int32_t {function_name(name)}({', '.join(signature)}) {{\n"
+    text += _body(name, choice, epilogue, operands)
+    text += "  return 0;\n}\n"
+    return Kernel(
+        name, tuple(("float", parameter) for parameter in parameters), 4 * choice.scratch, text
+    )
+
+
+def _epilogue_function(name, epilogue):
+    if not epilogue.lines:
+        return ""
+    lines = "\n".join(f"  {line}" for line in epilogue.lines)
+    lines = lines.replace("NUMBER(", f"{name.upper()}_NUMBER(")
+    numbers = ""
+    if epilogue.numbers:
+        values = ", ".join(_float_text(number) for number in epilogue.numbers)
+        numbers = f"static float {name}_numbers[] FAST_IN_MEMORY = {{{values}}};\n"
+        numbers += f"#define {name.upper()}_NUMBER(index) vec_splat({name}_numbers[index])\n"
+    return (
+        f"{numbers}FAST_INLINE vec {name}_epilogue(vec value, long row, int column, "
+        "const float *const *operands) {\n"
+        f"{lines}\n  (void)row;\n  (void)column;\n  (void)operands;\n"
+        f"  return {epilogue.result};\n}}\n"
+    )
+
+
+def _body(name, choice, epilogue, operands):
+    scratch = ["(float *)(void *)workspace"] if choice.scratch else []
+    if not scratch and choice.template == "convolution.h":
+        scratch = ["NULL"]
+    function = f"{name}_epilogue" if epilogue.lines else "epilogue_none"
+    several = choice.images > 1
+    data = f"data + image * {choice.in_size}L" if several else "data"
+    out = f"out + image * {choice.out_size}L" if several else "out"
+    pointers = [
+        f"{operand} + image * {choice.out_size}L" if several and each else operand
+        for operand, each in zip(operands, epilogue.operands)
+    ]
+    arguments = [*map(str, choice.arguments), data, "weights", out, *scratch, function, "operands"]
+    lines = [
+        f"const float *const operands[] = {{{', '.join(pointers) or 'NULL'}}};",
+        f"{choice.function}({', '.join(arguments)});",
+    ]
+    if not several:
+        return "".join(f"  {line}\n" for line in lines)
+    inner = "".join(f"    {line}\n" for line in lines)
+    return (
+        f"  long image;\n  for (image = 0; image < {choice.images}; ++image) {{\n{inner}  }}\n"
+    )
+
+
+def _float_text(value):
+    """A C literal with every bit of a float32."""
+    text = f"{float(np.float32(value)):.9g}"
+    return f"{text}f" if any(mark in text for mark in ".e") else f"{text}.0f"

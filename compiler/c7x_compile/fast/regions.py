@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replaces convolutions and products with constant weights, and what is fused behind them, by calls of
+fast kernels.
+
+Batch sizes, strides and pads are free; dilated and grouped convolutions other than depthwise, and
+products of two variables, stay with TVM.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import tvm
+from tvm import relax
+
+from ..importer import node_index
+from . import generate
+from .choose import Convolution, Product, choose_convolution, choose_product
+from .epilogue import Chain, array_of, is_float, operator_name, shape_of
+
+
+@dataclass
+class Plan:
+    """kernels: name -> kernels.Kernel; calls: (kernel name, indices of its ONNX nodes, Choice) in
+    program order; templates: files that the kernels need."""
+
+    kernels: dict = field(default_factory=dict)
+    calls: list = field(default_factory=list)
+    templates: set = field(default_factory=set)
+
+    def prelude(self):
+        """The C that stands before the kernels; empty without any."""
+        return generate.prelude(self.templates) if self.templates else ""
+
+
+def fuse(module):
+    """Returns the module with fast kernels called in main, and the Plan of them."""
+    plan = Plan()
+    main = module["main"]
+    regions, dropped = {}, set()
+    for block in main.body.blocks:
+        _find(list(block.bindings), _uses(main), regions, dropped)
+    if not regions:
+        return module, plan
+    return _Rewriter(module, plan, regions, dropped, _nodes(main)).run(), plan
+
+
+@dataclass(frozen=True)
+class _Region:
+    data: relax.Expr
+    choice: object
+    chain: Chain
+
+
+def _find(bindings, uses, regions, dropped):
+    """Adds the regions of one block: result variable -> _Region; dropped: the variables within."""
+    for position, binding in enumerate(bindings):
+        if binding.var in dropped or binding.var in regions:
+            continue
+        choice = _choice(binding.value)
+        if choice is None:
+            continue
+        chain = Chain(binding, bindings[position + 1 :], uses, dropped | set(regions))
+        *inner, last = chain.members
+        regions[last] = _Region(binding.value.args[0], choice, chain)
+        dropped.update(inner)
+
+
+def _choice(value):
+    """The Choice for an operator that the fast path computes, or None."""
+    name = operator_name(value)
+    if name not in ("relax.nn.conv2d", "relax.matmul") or not is_float(value):
+        return None
+    weight = array_of(value.args[1])
+    if weight is None or weight.dtype != np.float32 or not is_float(value.args[0]):
+        return None
+    return (_convolution if name == "relax.nn.conv2d" else _product)(value, weight)
+
+
+def _product(value, weight):
+    shape = shape_of(value.args[0])
+    if weight.ndim != 2 or len(shape) < 2 or 0 in shape:
+        return None
+    rows = int(np.prod(shape[:-1]))
+    return choose_product(Product(rows, *weight.shape), weight)
+
+
+def _convolution(value, weight):
+    attributes, data, out = value.attrs, shape_of(value.args[0]), shape_of(value)
+    groups, channels = int(attributes.groups), data[-1]
+    depthwise = groups > 1 and groups == channels == weight.shape[3]
+    if attributes.data_layout != "NHWC" or (groups != 1 and not depthwise) or 0 in out:
+        return None
+    if any(int(each) != 1 for each in attributes.dilation):
+        return None
+    pads = [int(pad) for pad in attributes.padding]
+    shape = Convolution(
+        *data,
+        kernel=tuple(weight.shape[:2]),
+        strides=tuple(int(stride) for stride in attributes.strides),
+        pads=(pads[0], pads[1]),
+        out_height=out[1],
+        out_width=out[2],
+        out_channels=out[3],
+        depthwise=depthwise,
+    )
+    return choose_convolution(shape, weight)
+
+
+def _uses(function):
+    """Variable -> the variables whose bindings read it; None stands for the function's result."""
+    uses = {}
+
+    def note(expression, reader):
+        def visit(each):
+            if isinstance(each, relax.Var):
+                uses.setdefault(each, set()).add(reader)
+
+        relax.analysis.post_order_visit(expression, visit)
+
+    for block in function.body.blocks:
+        for binding in block.bindings:
+            note(binding.value, binding.var)
+    note(function.body.body, None)
+    return uses
+
+
+def _nodes(function):
+    """Variable -> the index of the ONNX node that it is a part of, if any. A value without a node of its
+    own is an inner step of the next node."""
+    nodes, pending = {}, []
+    for block in function.body.blocks:
+        for binding in block.bindings:
+            pending.append(binding.var)
+            index = node_index(binding.var.name)
+            if index is not None:
+                nodes.update((variable, index) for variable in pending)
+                pending = []
+    return nodes
+
+
+@relax.expr_functor.mutator
+class _Rewriter(relax.expr_functor.PyExprMutator):
+    """Puts a call of a fast kernel in the place of each region's last binding."""
+
+    def __init__(self, module, plan, regions, dropped, nodes):
+        super().__init__(module)
+        self._plan, self._regions, self._dropped, self._nodes = plan, regions, dropped, nodes
+        self._names = {}
+
+    def run(self):
+        main = self.builder_.get().get_global_var("main")
+        self.builder_.update_func(main, self.visit_expr(self.builder_.get()["main"]))
+        return relax.transform.Normalize()(self.builder_.get())
+
+    def visit_var_binding_(self, binding):
+        if binding.var in self._dropped:
+            return
+        region = self._regions.get(binding.var)
+        if region is not None:
+            binding = relax.VarBinding(binding.var, self._call(binding.var, region))
+        super().visit_var_binding_(binding)
+
+    def _call(self, variable, region):
+        name = self._kernel(region)
+        nodes = {self._nodes[each] for each in region.chain.members if each in self._nodes}
+        self._plan.calls.append((name, sorted(nodes), region.choice))
+        arguments = [region.data, relax.const(region.choice.weights), *region.chain.operands]
+        return relax.op.call_dps_packed(name, relax.Tuple(arguments), variable.ty)
+
+    def _kernel(self, region):
+        """The name of the kernel of a region; equal ones share one."""
+        choice, epilogue = region.choice, region.chain.epilogue
+        key = (choice.function, choice.arguments, choice.images, epilogue)
+        if key not in self._names:
+            name = f"{choice.function}_{len(self._names)}"
+            self._names[key] = name
+            self._plan.kernels[name] = generate.kernel(name, choice, epilogue)
+            self._plan.templates.add(choice.template)
+        return self._names[key]

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The templates of the fast path on random ragged shapes, on every instruction set that runs here,
+against float64; with canaries around the outputs and behind the scratch memory."""
+
+import itertools
+import os
+import platform
+import shutil
+import subprocess
+import unittest
+
+import numpy as np
+
+import support
+from c7x_compile import link, targets
+from c7x_compile.fast import generate
+from c7x_compile.fast.choose import (
+    Choice,
+    Convolution,
+    Product,
+    choose_convolution,
+    choose_product,
+)
+from c7x_compile.fast import choose
+from c7x_compile.fast.generate import Epilogue
+
+_CANARY = 777.0
+_CANARIES = 64
+_LIMIT = 2e-5  # max|a-b| / max|b|; of Winograd's form 5e-6 was seen, of all others 1e-6
+_FLAGS = "-O2 -fno-math-errno -fno-trapping-math -Wall -Wextra -Werror".split()
+
+# value * column + each, bounded: reads both kinds of operands and numbers.
+_EPILOGUE = Epilogue(
+    (
+        "vec a = value * vec_load_column(operands[0], {columns}, column);",
+        "vec b = a + vec_load_column(operands[1] + row * {columns}L, {columns}, column);",
+        "vec c = vec_max(b, NUMBER(0)) * vec_sigmoid(NUMBER(1) * b) + vec_tanh(b);",
+    ),
+    "c",
+    (-0.5, 1.7),
+    (False, True),
+)
+
+
+def _epilogue(columns):
+    lines = tuple(line.format(columns=columns) for line in _EPILOGUE.lines)
+    return Epilogue(lines, _EPILOGUE.result, _EPILOGUE.numbers, _EPILOGUE.operands)
+
+
+def _expected_epilogue(value, column, each):
+    b = value * column + each
+    return np.maximum(b, -0.5) / (1 + np.exp(-np.float64(np.float32(1.7)) * b)) + np.tanh(b)
+
+
+class Case:
+    """One kernel with its data. reference: what its template must give before the epilogue, as
+    [rows, columns] in float64."""
+
+    def __init__(self, choice, data, reference, generator):
+        self.choice, self.data = choice, data
+        columns = reference.shape[-1]
+        self.column = generator.normal(0, 1, columns).astype(np.float32)
+        self.each = generator.normal(0, 1, reference.shape).astype(np.float32)
+        self.expected = _expected_epilogue(reference, self.column, self.each)
+        self.epilogue = _epilogue(columns)
+
+    def inputs(self):
+        return [
+            each.astype(np.float32).ravel()
+            for each in (self.data, self.choice.weights, self.column, self.each)
+        ]
+
+
+def _product(generator):
+    rows, depth, columns = (int(generator.integers(1, most)) for most in (70, 1300, 150))
+    data = generator.normal(0, 1, (rows, depth)).astype(np.float32)
+    weight = (generator.normal(0, 1, (depth, columns)) / np.sqrt(depth)).astype(np.float32)
+    choice = choose_product(Product(rows, depth, columns), weight)
+    return Case(choice, data, data.astype(np.float64) @ weight, generator)
+
+
+def _convolution(template, generator):
+    """A random convolution computed by the function of this name, whatever the choice would be."""
+    wide = {"convolution_im2col": (65, 130), "convolution_direct": (1, 64)}
+    depthwise, winograd = template == "depthwise", template == "convolution_winograd"
+    kernel = (3, 3) if winograd else tuple(map(int, generator.integers(1, 6, 2)))
+    strides = (1, 1) if winograd else tuple(map(int, generator.integers(1, 3, 2)))
+    pads = tuple(int(generator.integers(0, extent // 2 + 1)) for extent in kernel)
+    batch, height, width = int(generator.integers(1, 3)), *map(int, generator.integers(5, 24, 2))
+    channels = int(generator.integers(1, 70))
+    count = channels if depthwise else int(generator.integers(*wide.get(template, (1, 130))))
+    data = generator.normal(0, 1, (batch, height, width, channels)).astype(np.float32)
+    weight = generator.normal(0, 1, (*kernel, 1 if depthwise else channels, count))
+    weight = (weight / np.sqrt(np.prod(weight.shape[:3]))).astype(np.float32)
+    reference = _reference(data, weight, strides, pads)
+    shape = Convolution(
+        *data.shape, kernel, strides, pads, reference.shape[1], reference.shape[2], count, depthwise
+    )
+    matrix = weight.reshape(-1, count)
+    choice = {
+        "depthwise": lambda: choose._depthwise(shape, weight),
+        "convolution_winograd": lambda: choose._winograd(shape, weight, ""),
+        "convolution_direct": lambda: choose._direct(shape, matrix),
+        "convolution_im2col": lambda: choose._im2col(shape, matrix),
+    }[template]()
+    assert isinstance(choice, Choice)
+    return Case(choice, data, reference.reshape(-1, count), generator)
+
+
+def _reference(data, weight, strides, pads):
+    """A convolution in float64, with the same padding on both sides."""
+    padded = np.pad(data.astype(np.float64), [(0, 0), *((p, p) for p in pads), (0, 0)])
+    out = [(padded.shape[k + 1] - weight.shape[k]) // strides[k] + 1 for k in range(2)]
+    total = np.zeros((data.shape[0], *out, weight.shape[3]))
+    for r, q in itertools.product(range(weight.shape[0]), range(weight.shape[1])):
+        part = padded[
+            :,
+            r : r + strides[0] * (out[0] - 1) + 1 : strides[0],
+            q : q + strides[1] * (out[1] - 1) + 1 : strides[1],
+        ]
+        depthwise = weight.shape[2] != part.shape[3]
+        total += part * weight[r, q, 0] if depthwise else part @ weight[r, q].astype(np.float64)
+    return total
+
+
+def _program(cases):
+    """C that reads the arrays of all cases from stdin, runs each kernel, and writes its output and scratch
+    canaries to stdout. Every array is a block of its own, so that a sanitizer sees what lies beside."""
+    kernels = [
+        generate.kernel(f"case_{k}", case.choice, case.epilogue) for k, case in enumerate(cases)
+    ]
+    lines = [
+        "#include <math.h>\n#include <stdbool.h>\n#include <stdio.h>\n#include <stdlib.h>",
+        '#include <string.h>\n#include "c7x_module.h"',
+        generate.prelude({case.choice.template for case in cases}),
+        *(kernel.text for kernel in kernels),
+        f"""
+static float *read_array(size_t count) {{
+  float *array = (float *)malloc(count * sizeof(float));
+  if (fread(array, sizeof(float), count, stdin) != count) {{
+    exit(1);
+  }}
+  return array;
+}}
+static float *canaries(size_t count) {{
+  size_t index;
+  float *array = (float *)malloc(count * sizeof(float));
+  for (index = 0; index < count; ++index) {{
+    array[index] = {_CANARY}f;
+  }}
+  return array;
+}}
+int main(void) {{
+  float *in[4], *out, *scratch;
+  size_t index;""",
+    ]
+    for case, kernel in zip(cases, kernels):
+        lines += [
+            f"  in[{index}] = read_array({array.size});"
+            for index, array in enumerate(case.inputs())
+        ]
+        size, scratch = case.expected.size, case.choice.scratch
+        workspace = ", (uint8_t *)scratch" if scratch else ""
+        lines.append(
+            f"""  out = canaries({size + 2 * _CANARIES});
+  scratch = canaries({scratch + _CANARIES});
+  op_{kernel.name}(in[0], in[1], in[2], in[3], out + {_CANARIES}{workspace});
+  fwrite(out, sizeof(float), {size + 2 * _CANARIES}, stdout);
+  fwrite(scratch + {scratch}, sizeof(float), {_CANARIES}, stdout);
+  free(out);
+  free(scratch);
+  for (index = 0; index < 4; ++index) {{
+    free(in[index]);
+  }}"""
+        )
+    return "\n".join([*lines, "  return 0;\n}\n"])
+
+
+def _variants():
+    """(name, compiler and flags, command that runs the program)."""
+    if platform.machine() == "x86_64":
+        levels = ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"]
+        for level in levels[: levels.index(targets.host_level()) + 1]:
+            yield level, ["gcc", "-std=gnu11", f"-march={level}"], []
+        sanitize = "-fsanitize=address,undefined -fno-sanitize-recover=all -O1".split()
+        yield "sanitizers", ["gcc", "-std=gnu11", "-march=x86-64-v3", *sanitize], []
+    else:
+        yield "native", ["gcc", "-std=gnu11"], []
+    yield "no vectors", ["gcc", "-std=gnu11", "-DC7X_NO_VECTORS"], []
+    if shutil.which("aarch64-linux-gnu-gcc") and shutil.which("qemu-aarch64"):
+        yield "AArch64", ["aarch64-linux-gnu-gcc", "-std=gnu11", "-static"], ["qemu-aarch64"]
+
+
+class Templates(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        generator = np.random.default_rng(11)
+        kinds = ["convolution_im2col", "convolution_direct", "convolution_winograd", "depthwise"]
+        cls.cases = [_product(generator) for _ in range(6)]
+        cls.cases += [_convolution(kind, generator) for kind in kinds for _ in range(6)]
+        cls._context = support.folder()
+        cls.folder = cls._context.__enter__()
+        cls.addClassCleanup(cls._context.__exit__, None, None, None)
+        (cls.folder / "cases.c").write_text(_program(cls.cases))
+
+    def test_each_instruction_set_agrees_with_float64(self):
+        data = b"".join(array.tobytes() for case in self.cases for array in case.inputs())
+        for name, compiler, runner in _variants():
+            with self.subTest(variant=name):
+                program = self.folder / "cases"
+                self._compile(compiler, "-o", program, "-lm")
+                result = subprocess.run(
+                    [*runner, program], input=data, capture_output=True, check=False
+                )
+                self.assertEqual(result.returncode, 0, result.stderr.decode()[-2000:])
+                self._compare(np.frombuffer(result.stdout, np.float32))
+
+    def _compile(self, compiler, *more):
+        command = [compiler[0], *_FLAGS, *compiler[1:], f"-I{link.include_folder()}"]
+        command += [str(self.folder / "cases.c"), *map(str, more)]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual(result.stderr, "")
+
+    def _compare(self, written):
+        for case in self.cases:
+            size = case.expected.size
+            before, out, after, scratch = np.split(
+                written[: size + 3 * _CANARIES],
+                np.cumsum([_CANARIES, size, _CANARIES]),
+            )
+            written = written[size + 3 * _CANARIES :]
+            label = f"{case.choice.function}{case.choice.arguments}"
+            for canaries in (before, after, scratch):
+                self.assertTrue((canaries == _CANARY).all(), label)
+            error = np.abs(out - case.expected.ravel()).max() / np.abs(case.expected).max()
+            self.assertLessEqual(error, _LIMIT, label)
+        self.assertEqual(written.size, 0)
+
+    def test_no_warnings_as_c11_and_cpp14(self):
+        for compiler in ("gcc", "clang", "g++", "clang++"):
+            language = ["-x", "c++", "-std=c++14"] if "++" in compiler else ["-std=c11"]
+            for more in ([], ["-DC7X_NO_VECTORS"]):
+                if shutil.which(compiler):
+                    with self.subTest(compiler=compiler, more=more):
+                        self._compile([compiler, *language, *more, "-O0"], "-c", "-o", os.devnull)
+
+
+if __name__ == "__main__":
+    unittest.main()
