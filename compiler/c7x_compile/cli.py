@@ -53,7 +53,7 @@ def _parser():
         help="freeze a small input to a constant, for example sr=16000",
     )
     parser.add_argument(
-        "--plain", action="store_true", help="TVM's own loops, without the schedule"
+        "--plain", action="store_true", help="TVM's own loops: no schedule, no fast kernels"
     )
     parser.add_argument(
         "--profile-layers",
@@ -65,6 +65,11 @@ def _parser():
         choices=("sections", "anywhere"),
         default="sections",
         help="where a higher priority takes the core: between operators (default), or also inside",
+    )
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="print the kernel of each operator, why it was chosen, its GFLOP and what it moves",
     )
     parser.add_argument(
         "--emit-c", metavar="DIR", help="also write the C, its data and the commands"
@@ -131,6 +136,8 @@ def _run(parser, args):
     for path in (args.output, args.emit_c):
         if path is not None:
             print(f"wrote {path}")
+    if args.explain:
+        print("\n".join(result.explanation))
     if args.check:
         return _check(result, args, inputs)
     return 0

@@ -39,11 +39,13 @@ class Options:
 
 @dataclass(frozen=True)
 class Result:
-    """specialised: the model before folding, for comparison; inputs, outputs: TensorInfo lists."""
+    """specialised: the model before folding, for comparison; inputs, outputs: TensorInfo lists;
+    explanation: lines that say what computes each operator."""
 
     specialised: object
     inputs: list
     outputs: list
+    explanation: list
 
 
 def compile_model(path, options, progress):
@@ -51,18 +53,19 @@ def compile_model(path, options, progress):
 
     Raises CompileError, or UnsupportedOperators with every operator that cannot be compiled.
     """
+    plain = options.plain or not options.target.is_native
     with progress.stage("read and fold the model (onnxruntime)"):
         specialised = onnx_model.specialise(
             onnx_model.load(path), options.shapes, options.constants
         )
-        folded = onnx_model.fold(specialised)
+        folded = onnx_model.fold(specialised, pads=plain)
         expected_shapes = onnx_model.check_folded(specialised, folded)
     with progress.stage("load TVM"):
         from . import emit, importer, kernels, link, middle, ti
+        from .fast import explain
     with progress.stage("import"):
         module = importer.import_onnx(folded)
         outputs = _output_infos(specialised, importer.output_types(module), expected_shapes)
-    plain = options.plain or not options.target.is_native
     with progress.stage("lower" if plain else "lower and schedule"):
         lowered = middle.lower(module, plain)
         for note in lowered.notes:
@@ -101,7 +104,7 @@ def compile_model(path, options, progress):
                 _write_c(Path(options.emit_c), folder, options.target, link, ti)
         if options.output is not None:
             _install(folder / "lib0.out", Path(options.output))
-    return Result(specialised, inputs, outputs)
+    return Result(specialised, inputs, outputs, explain.table(lowered.fast.calls, texts))
 
 
 def is_current(module, model):

@@ -19,6 +19,7 @@ from . import intrinsics, schedule, vmfile
 from .errors import CompileError
 from .fast import regions
 from .importer import node_index
+from .simplify import simplify
 
 _PASS_CONFIG = {
     # Vector types are not valid C; gcc vectorises the plain loops.
@@ -76,7 +77,7 @@ def _lower(module, plain):
         )
         fast = regions.Plan()
         if not plain:
-            module, fast = regions.fuse(_channels_last(module, notes))
+            module, fast = regions.fuse(simplify(_channels_last(module, notes)))
         module = _ExactConstants(module).run()
         module = _run(
             module,

@@ -13,16 +13,17 @@ _LANES = 16  # floats in the widest vector register
 _ELEMENTWISE = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow")
 
 
-def rewrite(model):
-    """Rewrites the model in place. Shapes must be static."""
+def rewrite(model, pads=True):
+    """Rewrites the model in place. Shapes must be static. pads: channels and columns are padded to whole
+    vectors, which the fast kernels do without."""
     shapes = _value_shapes(model)
     graph = _Graph(model.graph, shapes)
     for node in list(model.graph.node):
         if node.op_type == "ConvTranspose":
             graph.replace(node, _transposed_convolution(graph, node))
         elif node.op_type == "Conv":
-            graph.replace(node, _convolution(graph, node))
-        elif node.op_type in ("MatMul", "Gemm"):
+            graph.replace(node, _convolution(graph, node, pads))
+        elif node.op_type in ("MatMul", "Gemm") and pads:
             graph.replace(node, _product(graph, node))
         elif node.op_type in _ELEMENTWISE and len(node.input) == 2:
             _make_scalars(graph, node)
@@ -121,8 +122,9 @@ def _bias(graph, node):
     return not name or array is not None, array
 
 
-def _convolution(graph, node):
-    """One-dimensional convolutions become two-dimensional ones; channels are padded to vectors."""
+def _convolution(graph, node, pads):
+    """One-dimensional convolutions become two-dimensional ones; channels are padded to vectors. The fast
+    kernels leave dilated convolutions to TVM, so those are always padded."""
     weight = graph.constant(node.input[1])
     known, bias = _bias(graph, node)
     attributes = _attributes(node)
@@ -130,7 +132,9 @@ def _convolution(graph, node):
         return None
     flat = weight.ndim == 3
     count = weight.shape[0]
-    padded = _padded_count(count) if attributes.get("group", 1) == 1 and weight.ndim <= 4 else count
+    pads = pads or any(d != 1 for d in attributes.get("dilations", []))
+    pads = pads and attributes.get("group", 1) == 1 and weight.ndim <= 4
+    padded = _padded_count(count) if pads else count
     if not flat and padded == count:
         return None
     chain = _Chain(graph, node)

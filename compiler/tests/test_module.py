@@ -51,8 +51,9 @@ class NativeModule(unittest.TestCase):
         cls.addClassCleanup(cls._context.__exit__, None, None, None)
         path = support.save(support.small_network(), cls.folder / "small.onnx")
         cls.module = cls.folder / "lib0.out"
-        code, _, err = support.run_cli(
-            path, "-o", cls.module, "--profile-layers", "--emit-c", cls.folder / "c", "--quiet"
+        code, cls.out, err = support.run_cli(
+            *(path, "-o", cls.module, "--profile-layers", "--emit-c", cls.folder / "c", "--quiet"),
+            "--explain",
         )
         assert code == 0, err
         cls.data = cls.module.read_bytes()
@@ -105,6 +106,27 @@ class NativeModule(unittest.TestCase):
             b"x86_64" if b"x86_64" in manifest else b"aarch64",
         ):
             self.assertIn(word, manifest)
+
+    def test_explanation(self):
+        """The first convolution, 3x3 from 3 to 8 channels of 16x16, with its gate."""
+        rows = [line.split(maxsplit=3) for line in self.out.splitlines() if "_direct_0 " in line]
+        self.assertEqual(len(rows), 1)
+        kernel, gflop, megabytes, rest = rows[0]
+        self.assertEqual(kernel, "convolution_direct_0")
+        self.assertAlmostEqual(float(gflop) * 1e9, 2 * 256 * 27 * 8, delta=5e4)
+        self.assertAlmostEqual(float(megabytes) * 1e6, 4 * (256 * 11 + 27 * 16), delta=5e3)
+        self.assertRegex(rest, r"^at most 64 output channels +first_conv/Conv")
+        self.assertRegex(self.out, r"(?m)^\w*softmax\w* .* TVM's loops +.*probabilities/Softmax")
+
+    def test_native_source_compiles_without_warnings_as_c11_and_cpp14(self):
+        for command in (command for command in COMPILERS if shutil.which(command[0])):
+            with self.subTest(compiler=" ".join(command)):
+                flags = ["-Wall", "-Wextra", "-Werror", f"-I{self.folder / 'c'}", "-c", "-o", "/dev/null"]
+                source = str(self.folder / "c" / "lib0.c")
+                result = subprocess.run(
+                    [command[0], *flags, *command[1:], source], capture_output=True, text=True
+                )
+                self.assertEqual(result.stderr, "")
 
     def test_emitted_commands_build_a_module(self):
         subprocess.run([str(self.folder / "c" / "build.sh")], check=True)

@@ -195,6 +195,91 @@ class Run(unittest.TestCase):
         constants = {"w": random(6, 1, 3, 3), "v": random(8, 3, 3, 3)}
         self.check(nodes, {"x": (2, 6, 17, 19)}, {"y": (2, 8, 13, 15)}, constants)
 
+    # ---- fast kernels ----
+
+    def test_chain_behind_a_convolution_of_two_images(self):
+        nodes = [
+            node("Conv", ["x", "w", "b"], ["a"], pads=[1, 1, 1, 1]),
+            node("HardSigmoid", ["a"], ["h"]),
+            node("Mul", ["a", "h"], ["s"]),
+            node("Sub", ["three", "s"], ["d"]),
+            node("Div", ["d", "six"], ["e"]),
+            node("Add", ["x", "e"], ["f"]),
+            node("Mul", ["f", "scale"], ["g"]),
+            node("Tanh", ["g"], ["y"]),
+        ]
+        for channels in (5, 24, 70):
+            constants = {
+                "w": random(channels, channels, 3, 3) / 8,
+                "b": random(channels),
+                "three": np.float32(3),
+                "six": np.float32([6]),
+                "scale": random(1, channels, 1, 1),
+            }
+            with self.subTest(channels=channels):
+                shape = (2, channels, 11, 9)
+                self.check(nodes, {"x": shape}, {"y": shape}, constants)
+
+    def test_chain_is_cut_where_a_value_has_another_reader(self):
+        nodes = [
+            node("Conv", ["x", "w"], ["a"]),
+            node("Relu", ["a"], ["r"]),
+            node("Mul", ["r", "gate"], ["m"]),
+            node("ReduceMean", ["r"], ["y"], axes=[2, 3]),
+            node("Add", ["m", "a"], ["z"]),
+        ]
+        inputs = {"x": (1, 24, 9, 7), "gate": (1, 20, 1, 1)}
+        outputs = {"r": (1, 20, 9, 7), "y": (1, 20, 1, 1), "z": (1, 20, 9, 7)}
+        self.check(nodes, inputs, outputs, {"w": random(20, 24, 1, 1)})
+
+    def test_chain_passes_changes_of_shape(self):
+        nodes = [
+            node("Gemm", ["x", "w", "b"], ["a"], transB=1),
+            node("Reshape", ["a", "s"], ["c"]),
+            node("Add", ["c", "r"], ["d"]),
+            node("Relu", ["d"], ["y"]),
+        ]
+        constants = {"w": random(45, 24), "b": random(45), "s": np.array([2, 3, 45])}
+        inputs = {"x": (6, 24), "r": (2, 3, 45)}
+        self.check(nodes, inputs, {"y": (2, 3, 45)}, constants)
+
+    def test_product_of_one_hot_rows(self):
+        """Of the classes -3 and 4 the first is none of 0..4."""
+        nodes = [
+            node("Mul", ["x", "seven"], ["a"]),
+            node("Sub", ["a", "three"], ["b"]),
+            node("Equal", ["b", "classes"], ["c"]),
+            node("Cast", ["c"], ["d"], to=TensorProto.FLOAT),
+            node("MatMul", ["d", "w"], ["y"]),
+        ]
+        constants = {
+            "seven": np.int32([7]),
+            "three": np.int32([3]),
+            "classes": np.arange(5, dtype=np.int32),
+            "w": random(5, 24),
+        }
+        inputs = {"x": ((2, 8, 1), TensorProto.INT32)}
+        self.check(nodes, inputs, {"y": (2, 8, 24)}, constants)
+
+    def test_transposes_and_slices_that_move_nothing(self):
+        nodes = [
+            node("Transpose", ["x"], ["a"], perm=[2, 0, 1]),
+            node("Transpose", ["a"], ["b"], perm=[1, 2, 0]),
+            node("Slice", ["b", "f", "l", "k"], ["c"]),
+            node("Slice", ["c", "l", "back", "k", "minus"], ["d"]),
+            node("Unsqueeze", ["d", "one"], ["e"]),
+            node("Transpose", ["e"], ["y"], perm=[1, 0, 2, 3]),
+        ]
+        constants = {
+            "f": np.array([0]),
+            "l": np.array([9]),
+            "k": np.array([2]),
+            "back": np.array([-99]),
+            "minus": np.array([-1]),
+            "one": np.array([1]),
+        }
+        self.check(nodes, {"x": (3, 4, 5)}, {"y": (1, 3, 4, 5)}, constants)
+
     def test_crop_behind_a_product(self):
         """A slice behind a tile must not be stored with the tile."""
         nodes = [node("MatMul", ["x", "w"], ["a"]), node("Slice", ["a", "f", "l", "k"], ["y"])]

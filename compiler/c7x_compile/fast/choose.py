@@ -134,9 +134,12 @@ def choose_convolution(shape, weight):
         product = Product(rows, shape.depth, shape.out_channels)
         if shape.kernel == (1, 1) and shape.strides == (1, 1):
             return _gemm(product, matrix, stride, 1, "1x1: the image is the matrix")
-        if shape.batch == 1 and shape.height == shape.kernel[0] == 1:
-            stride *= shape.strides[1]
-            return _gemm(product, matrix, stride, 1, "one row: the matrix's rows overlap")
+        for along, across in ((1, 0), (0, 1)):
+            # Of an image of one row or column the patches lie in order, each a row of the matrix.
+            extents = shape.height, shape.width
+            if shape.batch == extents[across] == shape.kernel[across] == 1:
+                stride *= shape.strides[along]
+                return _gemm(product, matrix, stride, 1, "one dimension: the matrix's rows overlap")
     if _fits_winograd(shape):
         winograd, plain = _winograd_us(shape), _plain_us(shape)
         if winograd < _WINOGRAD_MARGIN * plain:

@@ -22,6 +22,8 @@ _OPERATORS = {
     "relax.sigmoid": "vec_sigmoid({0})",
     "relax.tanh": "vec_tanh({0})",
 }
+# Of these the result lies in memory as the argument does.
+_VIEWS = ("relax.reshape", "relax.squeeze", "relax.expand_dims")
 
 
 def shape_of(expression):
@@ -60,7 +62,8 @@ class Chain:
     def __init__(self, anchor, following, uses, taken):
         """following: the bindings behind the anchor's; uses: variable -> the variables (or None for the
         result of the function) whose bindings read it; taken: variables of other regions."""
-        self._shape = shape_of(anchor.var)
+        shape = shape_of(anchor.var)
+        self._columns, self._size = shape[-1], int(np.prod(shape))
         self._values = {anchor.var: "value"}
         self._lines, self._numbers, self._each, self._operands = [], [], [], []
         self.members = [anchor.var]
@@ -83,10 +86,13 @@ class Chain:
     def _take(self, binding):
         """Adds a binding to the chain; False when it does not continue it."""
         call = binding.value
+        if not is_float(binding.var) or not self._in_order(shape_of(binding.var)):
+            return False
+        if operator_name(call) in _VIEWS and call.args[0] in self._values:
+            self._values[binding.var] = self._values[call.args[0]]
+            return True
         pattern = _OPERATORS.get(operator_name(call))
         if pattern is None or not any(argument in self._values for argument in call.args):
-            return False
-        if not is_float(binding.var) or shape_of(binding.var) != self._shape:
             return False
         counts = len(self._numbers), len(self._operands)
         divides = operator_name(call) == "relax.divide"
@@ -101,6 +107,10 @@ class Chain:
         self._values[binding.var] = name
         return True
 
+    def _in_order(self, shape):
+        """Whether a tensor of this shape has its elements where the anchor's result has them."""
+        return bool(shape) and shape[-1] == self._columns and int(np.prod(shape)) == self._size
+
     def _operand(self, expression, inverted):
         """C of an operand, or None when an epilogue cannot read it. inverted: a number as 1 / number."""
         if isinstance(expression, relax.Var) and expression in self._values:
@@ -110,9 +120,8 @@ class Chain:
             return self._constant(array, inverted)
         if not isinstance(expression, relax.Var) or not is_float(expression):
             return None
-        shape = shape_of(expression)
-        columns = self._shape[-1]
-        if shape == self._shape:
+        shape, columns = shape_of(expression), self._columns
+        if self._in_order(shape):
             index = self._add(expression, True)
             return f"vec_load_column(operands[{index}] + row * {columns}L, {columns}, column)"
         if shape and shape[-1] == columns == int(np.prod(shape)):
@@ -123,7 +132,7 @@ class Chain:
     def _constant(self, array, inverted):
         if array.dtype != np.float32 or not np.isfinite(array).all():
             return None
-        columns = self._shape[-1]
+        columns = self._columns
         if array.size == 1:
             value = float(array.reshape(-1)[0])
             if inverted and not np.isfinite(np.float32(1) / np.float32(value or 1e-45)):
