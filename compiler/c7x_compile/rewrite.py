@@ -123,8 +123,7 @@ def _bias(graph, node):
 
 
 def _convolution(graph, node, pads):
-    """One-dimensional convolutions become two-dimensional ones; channels are padded to vectors. The fast
-    kernels leave dilated convolutions to TVM, so those are always padded."""
+    """One-dimensional convolutions become two-dimensional ones; channels are padded to vectors."""
     weight = graph.constant(node.input[1])
     known, bias = _bias(graph, node)
     attributes = _attributes(node)
@@ -132,7 +131,6 @@ def _convolution(graph, node, pads):
         return None
     flat = weight.ndim == 3
     count = weight.shape[0]
-    pads = pads or any(d != 1 for d in attributes.get("dilations", []))
     pads = pads and attributes.get("group", 1) == 1 and weight.ndim <= 4
     padded = _padded_count(count) if pads else count
     if not flat and padded == count:

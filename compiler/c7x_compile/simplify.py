@@ -6,7 +6,6 @@ a look-up of its rows.
 """
 
 import numpy as np
-import tvm
 from tvm import relax
 
 from .fast.epilogue import array_of, operator_name, shape_of
@@ -14,21 +13,32 @@ from .fast.epilogue import array_of, operator_name, shape_of
 
 def simplify(module):
     """Returns the simplified module."""
-    module = _Simplifier(module).run()
-    return tvm.transform.Sequential(
-        [relax.transform.CanonicalizeBindings(), relax.transform.DeadCodeElimination()]
-    )(module)
+    for mutator in (_Simplifier, _Aliases):
+        module = _apply(mutator(module), module)
+    return relax.transform.DeadCodeElimination()(module)
+
+
+def _apply(mutator, module):
+    for variable, function in list(module.functions.items()):
+        if isinstance(function, relax.Function):
+            mutator.builder_.update_func(variable, mutator.visit_expr(function))
+    return relax.transform.Normalize()(mutator.builder_.get())
+
+
+@relax.expr_functor.mutator
+class _Aliases(relax.expr_functor.PyExprMutator):
+    """Removes variables that only name another one. (TVM's own pass may keep the name without the ONNX
+    node.)"""
+
+    def visit_var_binding_(self, binding):
+        if isinstance(binding.value, relax.Var) and isinstance(binding.var, relax.DataflowVar):
+            self.set_var_remap(binding.var, self.visit_expr(binding.value))
+        else:
+            super().visit_var_binding_(binding)
 
 
 @relax.expr_functor.mutator
 class _Simplifier(relax.expr_functor.PyExprMutator):
-    def run(self):
-        module = self.builder_.get()
-        for variable, function in list(module.functions.items()):
-            if isinstance(function, relax.Function):
-                self.builder_.update_func(variable, self.visit_expr(function))
-        return relax.transform.Normalize()(self.builder_.get())
-
     def visit_call_(self, call):
         shape = shape_of(call)
         call = super().visit_call_(call)

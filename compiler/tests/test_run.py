@@ -243,6 +243,32 @@ class Run(unittest.TestCase):
         inputs = {"x": (6, 24), "r": (2, 3, 45)}
         self.check(nodes, inputs, {"y": (2, 3, 45)}, constants)
 
+    def test_attention(self):
+        """Products of two variables, over a batch and not."""
+        nodes = [
+            node("Transpose", ["k"], ["t"], perm=[0, 1, 3, 2]),
+            node("MatMul", ["q", "t"], ["a"]),
+            node("Div", ["a", "scale"], ["b"]),
+            node("Softmax", ["b"], ["c"], axis=-1),
+            node("MatMul", ["c", "v"], ["d"]),
+            node("MatMul", ["m", "n"], ["z"]),
+            node("Add", ["d", "q"], ["y"]),
+        ]
+        shape = (2, 3, 11, 15)
+        inputs = {"q": shape, "k": shape, "v": shape, "m": (5, 7), "n": (7, 33)}
+        self.check(nodes, inputs, {"y": shape, "z": (5, 33)}, {"scale": np.float32(4)})
+
+    def test_products_of_other_shapes(self):
+        """A broadcast matrix, a constant first operand, a vector."""
+        nodes = [
+            node("MatMul", ["x", "w"], ["a"]),
+            node("MatMul", ["k", "w"], ["b"]),
+            node("MatMul", ["v", "w"], ["c"]),
+        ]
+        inputs = {"x": (2, 6, 5), "w": (5, 20), "v": (5,)}
+        outputs = {"a": (2, 6, 20), "b": (7, 20), "c": (20,)}
+        self.check(nodes, inputs, outputs, {"k": random(7, 5)})
+
     def test_product_of_one_hot_rows(self):
         """Of the classes -3 and 4 the first is none of 0..4."""
         nodes = [

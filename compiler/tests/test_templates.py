@@ -20,6 +20,7 @@ from c7x_compile.fast.choose import (
     Product,
     choose_convolution,
     choose_product,
+    choose_variable_product,
 )
 from c7x_compile.fast import choose
 from c7x_compile.fast.generate import Epilogue
@@ -56,8 +57,9 @@ class Case:
     """One kernel with its data. reference: what its template must give before the epilogue, as
     [rows, columns] in float64."""
 
-    def __init__(self, choice, data, reference, generator):
+    def __init__(self, choice, data, reference, generator, weights=None):
         self.choice, self.data = choice, data
+        self.weights = choice.weights if weights is None else weights
         columns = reference.shape[-1]
         self.column = generator.normal(0, 1, columns).astype(np.float32)
         self.each = generator.normal(0, 1, reference.shape).astype(np.float32)
@@ -67,7 +69,7 @@ class Case:
     def inputs(self):
         return [
             each.astype(np.float32).ravel()
-            for each in (self.data, self.choice.weights, self.column, self.each)
+            for each in (self.data, self.weights, self.column, self.each)
         ]
 
 
@@ -79,45 +81,58 @@ def _product(generator):
     return Case(choice, data, data.astype(np.float64) @ weight, generator)
 
 
+def _variable_product(generator):
+    images, rows, depth, columns = (int(n) for n in generator.integers(1, (4, 40, 60, 90)))
+    data = generator.normal(0, 1, (images, rows, depth)).astype(np.float32)
+    weights = (generator.normal(0, 1, (images, depth, columns)) / np.sqrt(depth)).astype(np.float32)
+    choice = choose_variable_product(Product(rows, depth, columns, images))
+    reference = (data.astype(np.float64) @ weights).reshape(-1, columns)
+    return Case(choice, data, reference, generator, weights)
+
+
 def _convolution(template, generator):
     """A random convolution computed by the function of this name, whatever the choice would be."""
     wide = {"convolution_im2col": (65, 130), "convolution_direct": (1, 64)}
+    dilations = (1, 1)
+    if template == "convolution_im2col":
+        dilations = tuple(map(int, generator.integers(1, 3, 2)))
     depthwise, winograd = template == "depthwise", template == "convolution_winograd"
     kernel = (3, 3) if winograd else tuple(map(int, generator.integers(1, 6, 2)))
     strides = (1, 1) if winograd else tuple(map(int, generator.integers(1, 3, 2)))
     pads = tuple(int(generator.integers(0, extent // 2 + 1)) for extent in kernel)
-    batch, height, width = int(generator.integers(1, 3)), *map(int, generator.integers(5, 24, 2))
+    batch, height, width = int(generator.integers(1, 3)), *map(int, generator.integers(9, 24, 2))
     channels = int(generator.integers(1, 70))
     count = channels if depthwise else int(generator.integers(*wide.get(template, (1, 130))))
     data = generator.normal(0, 1, (batch, height, width, channels)).astype(np.float32)
     weight = generator.normal(0, 1, (*kernel, 1 if depthwise else channels, count))
     weight = (weight / np.sqrt(np.prod(weight.shape[:3]))).astype(np.float32)
-    reference = _reference(data, weight, strides, pads)
+    reference = _reference(data, weight, strides, pads, dilations)
     shape = Convolution(
-        *data.shape, kernel, strides, pads, reference.shape[1], reference.shape[2], count, depthwise
+        *(*data.shape, kernel, strides, pads, *reference.shape[1:3], count, depthwise, dilations)
     )
     matrix = weight.reshape(-1, count)
     choice = {
         "depthwise": lambda: choose._depthwise(shape, weight),
         "convolution_winograd": lambda: choose._winograd(shape, weight, ""),
         "convolution_direct": lambda: choose._direct(shape, matrix),
-        "convolution_im2col": lambda: choose._im2col(shape, matrix),
+        "convolution_im2col": lambda: choose._im2col(shape, matrix, ""),
     }[template]()
     assert isinstance(choice, Choice)
     return Case(choice, data, reference.reshape(-1, count), generator)
 
 
-def _reference(data, weight, strides, pads):
+def _reference(data, weight, strides, pads, dilations):
     """A convolution in float64, with the same padding on both sides."""
     padded = np.pad(data.astype(np.float64), [(0, 0), *((p, p) for p in pads), (0, 0)])
-    out = [(padded.shape[k + 1] - weight.shape[k]) // strides[k] + 1 for k in range(2)]
+    reach = [(weight.shape[k] - 1) * dilations[k] + 1 for k in range(2)]
+    out = [(padded.shape[k + 1] - reach[k]) // strides[k] + 1 for k in range(2)]
     total = np.zeros((data.shape[0], *out, weight.shape[3]))
     for r, q in itertools.product(range(weight.shape[0]), range(weight.shape[1])):
-        part = padded[
-            :,
-            r : r + strides[0] * (out[0] - 1) + 1 : strides[0],
-            q : q + strides[1] * (out[1] - 1) + 1 : strides[1],
-        ]
+        rows, columns = (
+            slice(tap * dilations[k], tap * dilations[k] + strides[k] * (out[k] - 1) + 1, strides[k])
+            for k, tap in enumerate((r, q))
+        )
+        part = padded[:, rows, columns]
         depthwise = weight.shape[2] != part.shape[3]
         total += part * weight[r, q, 0] if depthwise else part @ weight[r, q].astype(np.float64)
     return total
@@ -197,6 +212,7 @@ class Templates(unittest.TestCase):
         generator = np.random.default_rng(11)
         kinds = ["convolution_im2col", "convolution_direct", "convolution_winograd", "depthwise"]
         cls.cases = [_product(generator) for _ in range(6)]
+        cls.cases += [_variable_product(generator) for _ in range(5)]
         cls.cases += [_convolution(kind, generator) for kind in kinds for _ in range(6)]
         cls._context = support.folder()
         cls.folder = cls._context.__enter__()

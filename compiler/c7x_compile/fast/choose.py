@@ -33,7 +33,8 @@ _WINOGRAD_MARGIN = 0.9
 
 @dataclass(frozen=True)
 class Convolution:
-    """Shape of a convolution in NHWC. pads: top, left (what lies right and below follows)."""
+    """Shape of a convolution in NHWC. pads: top, left (what lies right and below follows); dilations: with
+    depthwise 1 alone."""
 
     batch: int
     height: int
@@ -46,6 +47,7 @@ class Convolution:
     out_width: int
     out_channels: int
     depthwise: bool = False
+    dilations: tuple = (1, 1)
 
     @property
     def pixels(self):
@@ -61,9 +63,9 @@ class Convolution:
     def padded_extents(self):
         """Height and width that the patches of all outputs cover."""
         return tuple(
-            (out - 1) * stride + kernel
-            for out, stride, kernel in zip(
-                (self.out_height, self.out_width), self.strides, self.kernel
+            (out - 1) * stride + (kernel - 1) * dilation + 1
+            for out, stride, kernel, dilation in zip(
+                (self.out_height, self.out_width), self.strides, self.kernel, self.dilations
             )
         )
 
@@ -75,18 +77,20 @@ class Convolution:
 
 @dataclass(frozen=True)
 class Product:
-    """Rows of `depth` floats times a constant matrix [depth, columns]."""
+    """Rows of `depth` floats times a matrix [depth, columns]; images: how many such products."""
 
     rows: int
     depth: int
     columns: int
+    images: int = 1
 
 
 @dataclass(frozen=True)
 class Choice:
     """template: file of data/templates; function and arguments: its call, up to the data; images: calls
-    of it, in_size and out_size floats apart; weights: flat array; scratch: floats; why: for the user;
-    flop, bytes: of the operator as it stands in the model, bytes of weights as they are packed."""
+    of it, in_size and out_size floats apart; weights: flat array, or None for variables, weights_size
+    apart; scratch: floats; why: for the user; flop, bytes: of the operator as it stands in the model,
+    bytes of weights as they are packed."""
 
     template: str
     function: str
@@ -99,6 +103,7 @@ class Choice:
     why: str
     flop: int
     bytes: int
+    weights_size: int = 0
 
 
 def pack(weight):
@@ -121,7 +126,27 @@ def pack_winograd(weight):
 
 def choose_product(shape, weight):
     """The Choice for a Product; weight: [depth, columns]."""
-    return _gemm(shape, weight, shape.depth, 1, "a product with constant weights")
+    return _gemm(shape, weight, shape.depth, "a product with constant weights")
+
+
+def choose_variable_product(shape):
+    """The Choice for a Product of two variables."""
+    in_size, out_size = shape.rows * shape.depth, shape.rows * shape.columns
+    weights_size = shape.depth * shape.columns
+    return Choice(
+        "product.h",
+        "product",
+        (shape.rows, shape.columns, shape.depth),
+        shape.images,
+        in_size,
+        out_size,
+        None,
+        -(-shape.columns // BLOCK) * BLOCK * shape.depth,
+        "a product of two variables",
+        2 * shape.images * in_size * shape.columns,
+        4 * shape.images * (in_size + out_size + weights_size),
+        weights_size,
+    )
 
 
 def choose_convolution(shape, weight):
@@ -129,17 +154,19 @@ def choose_convolution(shape, weight):
     if shape.depthwise:
         return _depthwise(shape, weight)
     matrix = weight.reshape(shape.depth, shape.out_channels)
+    if shape.dilations != (1, 1):
+        return _im2col(shape, matrix, "dilated")
     if not shape.needs_padding:
         rows, stride = shape.batch * shape.pixels, shape.channels
         product = Product(rows, shape.depth, shape.out_channels)
         if shape.kernel == (1, 1) and shape.strides == (1, 1):
-            return _gemm(product, matrix, stride, 1, "1x1: the image is the matrix")
+            return _gemm(product, matrix, stride, "1x1: the image is the matrix")
         for along, across in ((1, 0), (0, 1)):
             # Of an image of one row or column the patches lie in order, each a row of the matrix.
             extents = shape.height, shape.width
             if shape.batch == extents[across] == shape.kernel[across] == 1:
                 stride *= shape.strides[along]
-                return _gemm(product, matrix, stride, 1, "one dimension: the matrix's rows overlap")
+                return _gemm(product, matrix, stride, "one dimension: the matrix's rows overlap")
     if _fits_winograd(shape):
         winograd, plain = _winograd_us(shape), _plain_us(shape)
         if winograd < _WINOGRAD_MARGIN * plain:
@@ -147,7 +174,7 @@ def choose_convolution(shape, weight):
             return _winograd(shape, weight, why)
     if shape.out_channels <= _DIRECT_CHANNELS_MAX:
         return _direct(shape, matrix)
-    return _im2col(shape, matrix)
+    return _im2col(shape, matrix, "any other convolution")
 
 
 def _fits_winograd(shape):
@@ -175,12 +202,12 @@ def _plain_us(shape):
     return max(2 * shape.pixels * weights / _FLOP_PER_US, 4 * weights / _WEIGHT_BYTES_PER_US)
 
 
-def _gemm(shape, weight, row_stride, images, why):
+def _gemm(shape, weight, row_stride, why):
     packed = pack(weight)
     flop = 2 * shape.rows * shape.depth * shape.columns
     moved = 4 * (shape.rows * (row_stride + shape.columns) + packed.size)
     arguments = (shape.rows, shape.columns, shape.depth, row_stride)
-    return Choice("gemm.h", "gemm", arguments, images, 0, 0, packed, 0, why, flop, moved)
+    return Choice("gemm.h", "gemm", arguments, 1, 0, 0, packed, 0, why, flop, moved)
 
 
 def _of_images(shape, template, function, arguments, weights, scratch, why):
@@ -230,10 +257,9 @@ def _direct(shape, matrix):
     )
 
 
-def _im2col(shape, matrix):
+def _im2col(shape, matrix, why):
     rows = (_PATCH_FLOATS // shape.depth // _ROWS_MULTIPLE + 1) * _ROWS_MULTIPLE
-    arguments = [*_geometry(shape), shape.out_channels]
-    why = "any other convolution"
+    arguments = [*_geometry(shape), *shape.dilations, shape.out_channels]
     return _of_images(
         shape,
         "convolution.h",

@@ -11,11 +11,14 @@ from ..kernels import Kernel, function_name
 _TEMPLATES = Path(__file__).parents[1] / "data" / "templates"
 _NEEDED = {
     "gemm.h": ("gemm.h",),
+    "product.h": ("gemm.h", "product.h"),
     "convolution.h": ("gemm.h", "convolution.h"),
     "winograd.h": ("gemm.h", "winograd.h"),
     "depthwise.h": ("depthwise.h",),
 }
-_ORDER = ("vector.h", "math.h", "gemm.h", "convolution.h", "winograd.h", "depthwise.h")
+_ORDER = (
+    *("vector.h", "math.h", "gemm.h", "product.h", "convolution.h", "winograd.h", "depthwise.h"),
+)
 
 
 @dataclass(frozen=True)
@@ -81,12 +84,15 @@ def _body(name, choice, epilogue, operands):
     function = f"{name}_epilogue" if epilogue.lines else "epilogue_none"
     several = choice.images > 1
     data = f"data + image * {choice.in_size}L" if several else "data"
+    weights = "weights"
+    if several and choice.weights_size:
+        weights = f"weights + image * {choice.weights_size}L"
     out = f"out + image * {choice.out_size}L" if several else "out"
     pointers = [
         f"{operand} + image * {choice.out_size}L" if several and each else operand
         for operand, each in zip(operands, epilogue.operands)
     ]
-    arguments = [*map(str, choice.arguments), data, "weights", out, *scratch, function, "operands"]
+    arguments = [*map(str, choice.arguments), data, weights, out, *scratch, function, "operands"]
     lines = [
         f"const float *const operands[] = {{{', '.join(pointers) or 'NULL'}}};",
         f"{choice.function}({', '.join(arguments)});",

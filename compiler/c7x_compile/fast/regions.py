@@ -2,8 +2,8 @@
 """Replaces convolutions and products with constant weights, and what is fused behind them, by calls of
 fast kernels.
 
-Batch sizes, strides and pads are free; dilated and grouped convolutions other than depthwise, and
-products of two variables, stay with TVM.
+Products of two variables are among them. Batch sizes, strides and pads are free; grouped convolutions
+other than depthwise, and dilated depthwise ones, stay with TVM.
 """
 
 from dataclasses import dataclass, field
@@ -14,8 +14,17 @@ from tvm import relax
 
 from ..importer import node_index
 from . import generate
-from .choose import Convolution, Product, choose_convolution, choose_product
+from .choose import (
+    Convolution,
+    Product,
+    choose_convolution,
+    choose_product,
+    choose_variable_product,
+)
 from .epilogue import Chain, array_of, is_float, operator_name, shape_of
+
+
+_VARIABLE_ROWS_MIN = 4  # below, packing the second matrix costs more than it saves
 
 
 @dataclass
@@ -46,7 +55,7 @@ def fuse(module):
 
 @dataclass(frozen=True)
 class _Region:
-    data: relax.Expr
+    call: relax.Call
     choice: object
     chain: Chain
 
@@ -61,7 +70,7 @@ def _find(bindings, uses, regions, dropped):
             continue
         chain = Chain(binding, bindings[position + 1 :], uses, dropped | set(regions))
         *inner, last = chain.members
-        regions[last] = _Region(binding.value.args[0], choice, chain)
+        regions[last] = _Region(binding.value, choice, chain)
         dropped.update(inner)
 
 
@@ -71,9 +80,11 @@ def _choice(value):
     if name not in ("relax.nn.conv2d", "relax.matmul") or not is_float(value):
         return None
     weight = array_of(value.args[1])
-    if weight is None or weight.dtype != np.float32 or not is_float(value.args[0]):
+    if not all(is_float(argument) for argument in value.args):
         return None
-    return (_convolution if name == "relax.nn.conv2d" else _product)(value, weight)
+    if name == "relax.matmul":
+        return _variable_product(value) if weight is None else _product(value, weight)
+    return None if weight is None else _convolution(value, weight)
 
 
 def _product(value, weight):
@@ -84,13 +95,23 @@ def _product(value, weight):
     return choose_product(Product(rows, *weight.shape), weight)
 
 
+def _variable_product(value):
+    data, weight = (shape_of(argument) for argument in value.args)
+    if len(data) < 2 or data[:-2] != weight[:-2] or 0 in data + weight:
+        return None
+    if data[-2] < _VARIABLE_ROWS_MIN or not isinstance(value.args[0], relax.Var):
+        return None
+    return choose_variable_product(Product(*data[-2:], weight[-1], int(np.prod(data[:-2]))))
+
+
 def _convolution(value, weight):
     attributes, data, out = value.attrs, shape_of(value.args[0]), shape_of(value)
     groups, channels = int(attributes.groups), data[-1]
     depthwise = groups > 1 and groups == channels == weight.shape[3]
     if attributes.data_layout != "NHWC" or (groups != 1 and not depthwise) or 0 in out:
         return None
-    if any(int(each) != 1 for each in attributes.dilation):
+    dilations = tuple(int(each) for each in attributes.dilation)
+    if depthwise and dilations != (1, 1):
         return None
     pads = [int(pad) for pad in attributes.padding]
     shape = Convolution(
@@ -102,6 +123,7 @@ def _convolution(value, weight):
         out_width=out[2],
         out_channels=out[3],
         depthwise=depthwise,
+        dilations=dilations,
     )
     return choose_convolution(shape, weight)
 
@@ -164,7 +186,10 @@ class _Rewriter(relax.expr_functor.PyExprMutator):
         name = self._kernel(region)
         nodes = {self._nodes[each] for each in region.chain.members if each in self._nodes}
         self._plan.calls.append((name, sorted(nodes), region.choice))
-        arguments = [region.data, relax.const(region.choice.weights), *region.chain.operands]
+        data, weights = region.call.args
+        if region.choice.weights is not None:
+            weights = relax.const(region.choice.weights)
+        arguments = [data, weights, *region.chain.operands]
         return relax.op.call_dps_packed(name, relax.Tuple(arguments), variable.ty)
 
     def _kernel(self, region):

@@ -39,20 +39,22 @@ FAST_INLINE void fast_clear(const int count, float *to)
 
 /* The patch whose upper left corner is at row y, column x of the image, outside it zeros. */
 FAST_INLINE void convolution_patch(const int height, const int width, const int channels,
-                                   const int kernel_height, const int kernel_width, int y, int x,
+                                   const int kernel_height, const int kernel_width,
+                                   const int dilation_y, const int dilation_x, int y, int x,
                                    const float *image, float *patch)
 {
     int r, q;
-    for (r = 0; r < kernel_height; ++r, patch += kernel_width * channels) {
-        const float *row = image + (long)(y + r) * width * channels;
-        if (y + r < 0 || y + r >= height) {
+    for (r = 0; r < kernel_height; ++r, y += dilation_y, patch += kernel_width * channels) {
+        const float *row = image + (long)y * width * channels;
+        if (y < 0 || y >= height) {
             fast_clear(kernel_width * channels, patch);
-        } else if (x >= 0 && x + kernel_width <= width) {
+        } else if (dilation_x == 1 && x >= 0 && x + kernel_width <= width) {
             fast_copy(kernel_width * channels, patch, row + (long)x * channels);
         } else {
             for (q = 0; q < kernel_width; ++q) {
-                if (x + q >= 0 && x + q < width) {
-                    fast_copy(channels, patch + q * channels, row + (long)(x + q) * channels);
+                int at = x + q * dilation_x;
+                if (at >= 0 && at < width) {
+                    fast_copy(channels, patch + q * channels, row + (long)at * channels);
                 } else {
                     fast_clear(channels, patch + q * channels);
                 }
@@ -66,6 +68,7 @@ FAST_INLINE void convolution_im2col(const int height, const int width, const int
                                     const int kernel_height, const int kernel_width,
                                     const int stride_y, const int stride_x, const int pad_top,
                                     const int pad_left, const int out_height, const int out_width,
+                                    const int dilation_y, const int dilation_x,
                                     const int out_channels, const float *image,
                                     const float *weights, float *out, float *scratch,
                                     epilogue_fn epilogue, const float *const *operands)
@@ -78,8 +81,8 @@ FAST_INLINE void convolution_im2col(const int height, const int width, const int
         for (i = 0; i < count; ++i) {
             int y = (row + i) / out_width * stride_y - pad_top;
             int x = (row + i) % out_width * stride_x - pad_left;
-            convolution_patch(height, width, channels, kernel_height, kernel_width, y, x, image,
-                              scratch + (long)i * depth);
+            convolution_patch(height, width, channels, kernel_height, kernel_width, dilation_y,
+                              dilation_x, y, x, image, scratch + (long)i * depth);
         }
         gemm_rows(rows, out_channels, depth, depth, out_channels, row, count, scratch, weights, out,
                   epilogue, operands);
