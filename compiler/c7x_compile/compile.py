@@ -58,7 +58,7 @@ def compile_model(path, options, progress):
         specialised = onnx_model.specialise(
             onnx_model.load(path), options.shapes, options.constants
         )
-        folded = onnx_model.fold(specialised, pads=plain)
+        folded = onnx_model.fold(specialised, fast=not plain)
         expected_shapes = onnx_model.check_folded(specialised, folded)
     with progress.stage("load TVM"):
         from . import emit, importer, kernels, link, middle, ti

@@ -31,10 +31,8 @@ _BINARY = {
     f"relax.{name}"
     for name in ("add", "subtract", "multiply", "divide", "maximum", "minimum", "power")
 }
-_NHWC = {
-    "relax.nn.conv2d": ["NHWC", "HWIO"],
-    "relax.nn.conv2d_transpose": ["NCHW", "IOHW"],
-}
+_NHWC = {"relax.nn.conv2d": ["NHWC", "HWIO"]}
+_TRANSPOSED = "relax.nn.conv2d_transpose"
 
 
 @dataclass(frozen=True)
@@ -119,11 +117,15 @@ def _run(module, *passes):
 
 def _channels_last(module, notes):
     """NHWC around convolutions, where the channel loop is contiguous: for the whole network, or for each
-    convolution when the pass gives up."""
-    if "nn.conv2d" not in _operator_names(module["main"]):
+    convolution when the pass gives up. TVM has transposed convolutions in NCHW alone, the fast path those
+    of one form in NHWC."""
+    calls = _operator_calls(module["main"])
+    if not any(call.op.name in (*_NHWC, _TRANSPOSED) for call in calls):
         return module
+    fast = all(regions.is_side_by_side(call) for call in calls if call.op.name == _TRANSPOSED)
+    layouts = {**_NHWC, _TRANSPOSED: ["NHWC" if fast else "NCHW", "IOHW"]}
     try:
-        return _run(module, relax.transform.ConvertLayout(_NHWC), relax.transform.FoldConstant())
+        return _run(module, relax.transform.ConvertLayout(layouts), relax.transform.FoldConstant())
     except Exception:  # It gives up on some operators, with errors of many types.
         notes.append("layout: each convolution is turned on its own")
         return relax.transform.FoldConstant()(_EachChannelsLast(module).run())
@@ -172,33 +174,39 @@ class _EachChannelsLast(_ModuleMutator):
 
     def visit_call_(self, call):
         call = super().visit_call_(call)
-        if call.op != tvm.ir.Op.get("relax.nn.conv2d") or call.attrs.data_layout != "NCHW":
+        name = getattr(call.op, "name", "")
+        transposed = name == _TRANSPOSED and regions.is_side_by_side(call)
+        if not (transposed or name in _NHWC) or call.attrs.data_layout != "NCHW":
             return call
-        attrs = call.attrs
+        attrs, weight = call.attrs, call.args[1]
         data = self.builder_.emit(relax.op.permute_dims(call.args[0], [0, 2, 3, 1]))
-        weight = self.builder_.emit(relax.op.permute_dims(call.args[1], [2, 3, 1, 0]))
-        result = relax.op.nn.conv2d(
-            data,
-            weight,
-            strides=attrs.strides,
-            padding=attrs.padding,
-            dilation=attrs.dilation,
-            groups=attrs.groups,
-            data_layout="NHWC",
-            kernel_layout="HWIO",
-        )
+        if transposed:
+            result = relax.op.nn.conv2d_transpose(
+                data, weight, strides=attrs.strides, data_layout="NHWC", kernel_layout="IOHW"
+            )
+        else:
+            result = relax.op.nn.conv2d(
+                data,
+                self.builder_.emit(relax.op.permute_dims(weight, [2, 3, 1, 0])),
+                strides=attrs.strides,
+                padding=attrs.padding,
+                dilation=attrs.dilation,
+                groups=attrs.groups,
+                data_layout="NHWC",
+                kernel_layout="HWIO",
+            )
         return relax.op.permute_dims(self.builder_.emit(result), [0, 3, 1, 2])
 
 
-def _operator_names(function):
-    names = set()
+def _operator_calls(function):
+    calls = []
 
     def visit(expr):
         if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op):
-            names.add(expr.op.name.removeprefix("relax."))
+            calls.append(expr)
 
     relax.analysis.post_order_visit(function, visit)
-    return names
+    return calls
 
 
 @dataclass(frozen=True)

@@ -117,13 +117,13 @@ def _require_static(values):
             )
 
 
-def fold(model, pads=True):
+def fold(model, fast=False):
     """The model after onnxruntime's basic graph optimisation, with LSTM layers lowered and operators
-    rewritten for speed. pads: as in rewrite."""
+    rewritten for speed. fast: as in rewrite."""
     folded, lowered = lower_lstm(_ort_basic(model))
     if lowered:
         folded = _ort_basic(folded)
-    rewrite(folded, pads)
+    rewrite(folded, fast)
     return folded
 
 

@@ -13,13 +13,17 @@ _LANES = 16  # floats in the widest vector register
 _ELEMENTWISE = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow")
 
 
-def rewrite(model, pads=True):
-    """Rewrites the model in place. Shapes must be static. pads: channels and columns are padded to whole
-    vectors, which the fast kernels do without."""
+def rewrite(model, fast=False):
+    """Rewrites the model in place. Shapes must be static. fast: for the fast kernels, which need no
+    channels and columns padded to whole vectors, and compute one form of transposed convolution if the
+    model has no other."""
     shapes = _value_shapes(model)
     graph = _Graph(model.graph, shapes)
+    pads = not fast
+    transposed = [node for node in model.graph.node if node.op_type == "ConvTranspose"]
+    keeps = fast and all(_is_side_by_side(graph, node) for node in transposed)
     for node in list(model.graph.node):
-        if node.op_type == "ConvTranspose":
+        if node.op_type == "ConvTranspose" and not keeps:
             graph.replace(node, _transposed_convolution(graph, node))
         elif node.op_type == "Conv":
             graph.replace(node, _convolution(graph, node, pads))
@@ -171,14 +175,13 @@ def _with_rows(attributes):
     return attributes
 
 
-def _transposed_convolution(graph, node):
-    """A transposed convolution whose stride is its kernel size is a product per pixel, whose results
-    are then put side by side."""
+def _is_side_by_side(graph, node):
+    """Whether a transposed convolution's stride is its kernel size, and nothing is cut off or added."""
     weight = graph.constant(node.input[1])
     known, bias = _bias(graph, node)
     attributes = _attributes(node)
     shape = graph.shapes.get(node.input[0], ())
-    simple = (
+    return (
         weight is not None
         and weight.ndim == 4
         and known
@@ -193,10 +196,17 @@ def _transposed_convolution(graph, node):
         and attributes.get("auto_pad", b"NOTSET") == b"NOTSET"
         and "output_shape" not in attributes
     )
-    if not simple:
+
+
+def _transposed_convolution(graph, node):
+    """A transposed convolution whose stride is its kernel size is a product per pixel, whose results
+    are then put side by side."""
+    if not _is_side_by_side(graph, node):
         return None
+    weight = graph.constant(node.input[1])
+    _, bias = _bias(graph, node)
+    batch, _, height, width = graph.shapes[node.input[0]]
     inputs, outputs, rows, columns = weight.shape
-    batch, _, height, width = shape
     chain = _Chain(graph, node)
     # [I, O, r, c] -> [(r, c, O), I, 1, 1]: channels that belong together stay together.
     pointwise = weight.transpose(2, 3, 1, 0).reshape(rows * columns * outputs, inputs, 1, 1)

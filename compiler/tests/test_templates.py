@@ -18,7 +18,7 @@ from c7x_compile.fast.choose import (
     Choice,
     Convolution,
     Product,
-    choose_convolution,
+    choose_deconvolution,
     choose_product,
     choose_variable_product,
 )
@@ -43,9 +43,11 @@ _EPILOGUE = Epilogue(
 )
 
 
-def _epilogue(columns):
+def _epilogue(columns, each):
     lines = tuple(line.format(columns=columns) for line in _EPILOGUE.lines)
-    return Epilogue(lines, _EPILOGUE.result, _EPILOGUE.numbers, _EPILOGUE.operands)
+    if not each:
+        lines = tuple(line.replace(f" + row * {columns}L", "") for line in lines)
+    return Epilogue(lines, _EPILOGUE.result, _EPILOGUE.numbers, (False, each))
 
 
 def _expected_epilogue(value, column, each):
@@ -57,14 +59,17 @@ class Case:
     """One kernel with its data. reference: what its template must give before the epilogue, as
     [rows, columns] in float64."""
 
-    def __init__(self, choice, data, reference, generator, weights=None):
+    def __init__(self, choice, data, reference, generator, weights=None, each=True):
+        """each: whether the template can have an operand with a value for each result."""
         self.choice, self.data = choice, data
         self.weights = choice.weights if weights is None else weights
         columns = reference.shape[-1]
         self.column = generator.normal(0, 1, columns).astype(np.float32)
         self.each = generator.normal(0, 1, reference.shape).astype(np.float32)
+        if not each:
+            self.each = np.broadcast_to(self.each[:1], reference.shape)
         self.expected = _expected_epilogue(reference, self.column, self.each)
-        self.epilogue = _epilogue(columns)
+        self.epilogue = _epilogue(columns, each)
 
     def inputs(self):
         return [
@@ -88,6 +93,18 @@ def _variable_product(generator):
     choice = choose_variable_product(Product(rows, depth, columns, images))
     reference = (data.astype(np.float64) @ weights).reshape(-1, columns)
     return Case(choice, data, reference, generator, weights)
+
+
+def _deconvolution(generator):
+    """Its rows and columns are no pixels and channels: the reference is in the template's own order."""
+    batch, height, width, channels = (int(n) for n in generator.integers(1, (3, 9, 30, 40)))
+    count, rows, columns = (int(n) for n in generator.integers(1, (30, 4, 4)))
+    data = generator.normal(0, 1, (batch, height, width, channels)).astype(np.float32)
+    weight = generator.normal(0, 1, (channels, count, rows, columns)) / np.sqrt(channels)
+    weight = weight.astype(np.float32)
+    result = np.einsum("bhwc,cnrq->bhrwqn", data.astype(np.float64), weight)
+    choice = choose_deconvolution(data.shape, weight)
+    return Case(choice, data, result.reshape(-1, columns * count), generator, each=False)
 
 
 def _convolution(template, generator):
@@ -212,6 +229,7 @@ class Templates(unittest.TestCase):
         generator = np.random.default_rng(11)
         kinds = ["convolution_im2col", "convolution_direct", "convolution_winograd", "depthwise"]
         cls.cases = [_product(generator) for _ in range(6)]
+        cls.cases += [_deconvolution(generator) for _ in range(5)]
         cls.cases += [_variable_product(generator) for _ in range(5)]
         cls.cases += [_convolution(kind, generator) for kind in kinds for _ in range(6)]
         cls._context = support.folder()

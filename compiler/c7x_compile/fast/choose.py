@@ -177,6 +177,32 @@ def choose_convolution(shape, weight):
     return _im2col(shape, matrix, "any other convolution")
 
 
+def choose_deconvolution(shape, weight):
+    """The Choice for a transposed convolution whose stride is its kernel. shape: of the data, NHWC;
+    weight: [channels, out channels, rows, columns]."""
+    batch, height, width, channels = shape
+    _, count, rows, columns = weight.shape
+    matrices = [
+        weight[:, :, row].transpose(0, 2, 1).reshape(channels, columns * count)
+        for row in range(rows)
+    ]
+    weights = np.concatenate([pack(matrix) for matrix in matrices])
+    in_size, out_size = height * width * channels, height * rows * width * columns * count
+    return Choice(
+        "deconvolution.h",
+        "deconvolution",
+        (height, width, channels, rows, columns, count),
+        batch,
+        in_size,
+        out_size,
+        weights,
+        0,
+        "the stride is the kernel: a product for each kernel row",
+        2 * batch * out_size * channels,
+        4 * (batch * (in_size + out_size) + weights.size),
+    )
+
+
 def _fits_winograd(shape):
     return (
         shape.kernel == (3, 3)

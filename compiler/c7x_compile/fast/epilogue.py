@@ -59,9 +59,11 @@ class Chain:
     operands: the expressions that are passed for its operands.
     """
 
-    def __init__(self, anchor, following, uses, taken):
+    def __init__(self, anchor, following, uses, taken, repeats=None):
         """following: the bindings behind the anchor's; uses: variable -> the variables (or None for the
-        result of the function) whose bindings read it; taken: variables of other regions."""
+        result of the function) whose bindings read it; taken: variables of other regions; repeats: of a
+        template whose columns are the channels this many times, and whose rows are no pixels."""
+        self._repeats = repeats
         shape = shape_of(anchor.var)
         self._columns, self._size = shape[-1], int(np.prod(shape))
         self._values = {anchor.var: "value"}
@@ -118,7 +120,7 @@ class Chain:
         array = array_of(expression)
         if array is not None:
             return self._constant(array, inverted)
-        if not isinstance(expression, relax.Var) or not is_float(expression):
+        if not isinstance(expression, relax.Var) or not is_float(expression) or self._repeats:
             return None
         shape, columns = shape_of(expression), self._columns
         if self._in_order(shape):
@@ -141,7 +143,8 @@ class Chain:
             return f"NUMBER({len(self._numbers) - 1})"
         if array.size != columns or array.shape[-1] != columns:
             return None
-        padded = np.pad(array.reshape(-1), (0, -columns % BLOCK))
+        row = np.tile(array.reshape(-1), self._repeats or 1)
+        padded = np.pad(row, (0, -row.size % BLOCK))
         index = self._add(relax.const(padded, "float32"), False)
         return f"vec_load(operands[{index}] + column)"
 

@@ -12,12 +12,14 @@ _TEMPLATES = Path(__file__).parents[1] / "data" / "templates"
 _NEEDED = {
     "gemm.h": ("gemm.h",),
     "product.h": ("gemm.h", "product.h"),
+    "deconvolution.h": ("gemm.h", "deconvolution.h"),
     "convolution.h": ("gemm.h", "convolution.h"),
     "winograd.h": ("gemm.h", "winograd.h"),
     "depthwise.h": ("depthwise.h",),
 }
 _ORDER = (
-    *("vector.h", "math.h", "gemm.h", "product.h", "convolution.h", "winograd.h", "depthwise.h"),
+    *("vector.h", "math.h", "gemm.h", "product.h", "deconvolution.h"),
+    *("convolution.h", "winograd.h", "depthwise.h"),
 )
 
 

@@ -18,12 +18,14 @@ from .choose import (
     Convolution,
     Product,
     choose_convolution,
+    choose_deconvolution,
     choose_product,
     choose_variable_product,
 )
 from .epilogue import Chain, array_of, is_float, operator_name, shape_of
 
 
+_ANCHORS = ("relax.nn.conv2d", "relax.nn.conv2d_transpose", "relax.matmul")
 _VARIABLE_ROWS_MIN = 4  # below, packing the second matrix costs more than it saves
 
 
@@ -68,7 +70,9 @@ def _find(bindings, uses, regions, dropped):
         choice = _choice(binding.value)
         if choice is None:
             continue
-        chain = Chain(binding, bindings[position + 1 :], uses, dropped | set(regions))
+        repeats = choice.arguments[4] if choice.function == "deconvolution" else None
+        taken = dropped | set(regions)
+        chain = Chain(binding, bindings[position + 1 :], uses, taken, repeats)
         *inner, last = chain.members
         regions[last] = _Region(binding.value, choice, chain)
         dropped.update(inner)
@@ -77,14 +81,33 @@ def _find(bindings, uses, regions, dropped):
 def _choice(value):
     """The Choice for an operator that the fast path computes, or None."""
     name = operator_name(value)
-    if name not in ("relax.nn.conv2d", "relax.matmul") or not is_float(value):
+    if name not in _ANCHORS or not is_float(value):
         return None
     weight = array_of(value.args[1])
     if not all(is_float(argument) for argument in value.args):
         return None
     if name == "relax.matmul":
         return _variable_product(value) if weight is None else _product(value, weight)
-    return None if weight is None else _convolution(value, weight)
+    if weight is None:
+        return None
+    if name == "relax.nn.conv2d":
+        return _convolution(value, weight)
+    channels_last = value.attrs.data_layout == "NHWC" and is_side_by_side(value)
+    return choose_deconvolution(shape_of(value.args[0]), weight) if channels_last else None
+
+
+def is_side_by_side(call):
+    """Whether a transposed convolution is one that the fast path computes, once it is in NHWC: its stride
+    is its kernel, and nothing is cut off or added."""
+    attributes, weight = call.attrs, array_of(call.args[1])
+    return (
+        weight is not None
+        and all(is_float(each) for each in (call, *call.args))
+        and list(weight.shape[2:]) == [int(stride) for stride in attributes.strides]
+        and not any(int(each) for each in (*attributes.padding, *attributes.output_padding))
+        and all(int(each) == 1 for each in (*attributes.dilation, attributes.groups))
+        and 0 not in shape_of(call)
+    )
 
 
 def _product(value, weight):
