@@ -7,6 +7,9 @@ import struct
 import subprocess
 import unittest
 
+import numpy as np
+from onnx import helper
+
 import support
 from c7x_compile import link
 
@@ -131,6 +134,34 @@ class NativeModule(unittest.TestCase):
     def test_emitted_commands_build_a_module(self):
         subprocess.run([str(self.folder / "c" / "build.sh")], check=True)
         link.check(self.folder / "c" / "lib0.out")
+
+
+class OperatorRecords(unittest.TestCase):
+    def test_each_names_its_nodes(self):
+        """Also where a chain takes the first step of a node, and where idle nodes are removed."""
+        nodes = [
+            helper.make_node("Gemm", ["x", "w"], ["a"], name="gemm"),
+            helper.make_node("Reshape", ["a", "shape"], ["b"], name="shape_it"),
+            helper.make_node("Slice", ["b", "from", "to"], ["c"], name="whole"),
+            helper.make_node("Softmax", ["c"], ["d"], name="soft", axis=2),
+            helper.make_node("Transpose", ["d"], ["y"], name="turn", perm=[0, 1, 2]),
+        ]
+        constants = {
+            "w": np.ones((24, 45), np.float32),
+            "shape": np.array([1, 6, 45]),
+            "from": np.array([0]),
+            "to": np.array([9]),
+        }
+        model = support.model(nodes, {"x": (6, 24)}, {"y": (1, 6, 45)}, constants)
+        with support.folder() as folder:
+            path = support.save(model, folder / "m.onnx")
+            code, _, err = support.run_cli(path, "--emit-c", folder / "c", "--quiet")
+            self.assertEqual(code, 0, err)
+            source = (folder / "c" / "lib0.c").read_text()
+        records = re.findall(r"/\* \d+: (.*) \*/\n  section = ", source)
+        self.assertIn("gemm/Gemm", records[0])
+        self.assertTrue(all("/" in record for record in records), records)
+        self.assertIn("soft/Softmax", " ".join(records[1:]))
 
 
 class C7xSource(unittest.TestCase):

@@ -243,6 +243,40 @@ class Run(unittest.TestCase):
         inputs = {"x": (6, 24), "r": (2, 3, 45)}
         self.check(nodes, inputs, {"y": (2, 3, 45)}, constants)
 
+    def test_chain_behind_a_convolution_of_groups(self):
+        nodes = [
+            node("Conv", ["x", "w", "b"], ["a"], group=3, pads=[1, 1, 1, 1], dilations=[1, 2]),
+            node("Mul", ["a", "gate"], ["c"]),
+            node("Add", ["c", "r"], ["y"]),
+        ]
+        constants = {"w": random(33, 5, 3, 3), "b": random(33)}
+        shape = (2, 33, 9, 7)
+        inputs = {"x": (2, 15, 9, 9), "gate": (1, 33, 1, 1), "r": shape}
+        self.check(nodes, inputs, {"y": shape}, constants)
+
+    def test_transposed_convolutions_of_two_forms(self):
+        nodes = [
+            node("Conv", ["x", "w"], ["a"]),
+            node("ConvTranspose", ["a", "v", "b"], ["c"], strides=[2, 2]),
+            node("ConvTranspose", ["c", "u"], ["y"], strides=[1, 1]),
+        ]
+        constants = {"w": random(20, 24, 1, 1), "v": random(20, 7, 2, 2), "b": random(7)}
+        constants["u"] = random(7, 3, 3, 3)
+        self.check(nodes, {"x": (1, 24, 6, 5)}, {"y": (1, 3, 14, 12)}, constants)
+
+    def test_chain_behind_a_transposed_convolution(self):
+        nodes = [
+            node("Conv", ["x", "w"], ["a"]),
+            node("ConvTranspose", ["a", "v", "b"], ["c"], strides=[2, 3]),
+            node("Mul", ["c", "k"], ["d"]),
+            node("Relu", ["d"], ["e"]),
+            node("Add", ["e", "r"], ["y"]),
+        ]
+        constants = {"w": random(20, 24, 1, 1), "v": random(20, 7, 2, 3), "b": random(7)}
+        constants["k"] = random(1, 7, 1, 1)
+        shape = (2, 7, 12, 15)
+        self.check(nodes, {"x": (2, 24, 6, 5), "r": shape}, {"y": shape}, constants)
+
     def test_attention(self):
         """Products of two variables, over a batch and not."""
         nodes = [

@@ -2,6 +2,7 @@
 """The templates of the fast path on random ragged shapes, on every instruction set that runs here,
 against float64; with canaries around the outputs and behind the scratch memory."""
 
+import functools
 import itertools
 import os
 import platform
@@ -33,8 +34,8 @@ _FLAGS = "-O2 -fno-math-errno -fno-trapping-math -Wall -Wextra -Werror".split()
 # value * column + each, bounded: reads both kinds of operands and numbers.
 _EPILOGUE = Epilogue(
     (
-        "vec a = value * vec_load_column(operands[0], {columns}, column);",
-        "vec b = a + vec_load_column(operands[1] + row * {columns}L, {columns}, column);",
+        "vec a = value * vec_load_column(operands[0], {within}, column);",
+        "vec b = a + vec_load_column(operands[1] + row * {columns}L, {within}, column);",
         "vec c = vec_max(b, NUMBER(0)) * vec_sigmoid(NUMBER(1) * b) + vec_tanh(b);",
     ),
     "c",
@@ -43,8 +44,8 @@ _EPILOGUE = Epilogue(
 )
 
 
-def _epilogue(columns, each):
-    lines = tuple(line.format(columns=columns) for line in _EPILOGUE.lines)
+def _epilogue(columns, within, each):
+    lines = tuple(line.format(columns=columns, within=within) for line in _EPILOGUE.lines)
     if not each:
         lines = tuple(line.replace(f" + row * {columns}L", "") for line in lines)
     return Epilogue(lines, _EPILOGUE.result, _EPILOGUE.numbers, (False, each))
@@ -64,12 +65,13 @@ class Case:
         self.choice, self.data = choice, data
         self.weights = choice.weights if weights is None else weights
         columns = reference.shape[-1]
+        within = columns // choice.groups
         self.column = generator.normal(0, 1, columns).astype(np.float32)
         self.each = generator.normal(0, 1, reference.shape).astype(np.float32)
         if not each:
             self.each = np.broadcast_to(self.each[:1], reference.shape)
         self.expected = _expected_epilogue(reference, self.column, self.each)
-        self.epilogue = _epilogue(columns, each)
+        self.epilogue = _epilogue(columns, within, each)
 
     def inputs(self):
         return [
@@ -109,25 +111,26 @@ def _deconvolution(generator):
 
 def _convolution(template, generator):
     """A random convolution computed by the function of this name, whatever the choice would be."""
-    wide = {"convolution_im2col": (65, 130), "convolution_direct": (1, 64)}
-    dilations = (1, 1)
+    dilations, groups = (1, 1), 1
     if template == "convolution_im2col":
-        dilations = tuple(map(int, generator.integers(1, 3, 2)))
+        *dilations, groups = map(int, generator.integers(1, (3, 3, 5)))
     depthwise, winograd = template == "depthwise", template == "convolution_winograd"
     kernel = (3, 3) if winograd else tuple(map(int, generator.integers(1, 6, 2)))
     strides = (1, 1) if winograd else tuple(map(int, generator.integers(1, 3, 2)))
     pads = tuple(int(generator.integers(0, extent // 2 + 1)) for extent in kernel)
     batch, height, width = int(generator.integers(1, 3)), *map(int, generator.integers(9, 24, 2))
-    channels = int(generator.integers(1, 70))
-    count = channels if depthwise else int(generator.integers(*wide.get(template, (1, 130))))
+    channels = groups * int(generator.integers(1, 70))
+    count = groups * int(generator.integers(1, 64 if template == "convolution_direct" else 130))
+    count = channels if depthwise else count
     data = generator.normal(0, 1, (batch, height, width, channels)).astype(np.float32)
-    weight = generator.normal(0, 1, (*kernel, 1 if depthwise else channels, count))
+    weight = generator.normal(0, 1, (*kernel, 1 if depthwise else channels // groups, count))
     weight = (weight / np.sqrt(np.prod(weight.shape[:3]))).astype(np.float32)
-    reference = _reference(data, weight, strides, pads, dilations)
+    reference = _reference(data, weight, strides, pads, dilations, groups)
     shape = Convolution(
-        *(*data.shape, kernel, strides, pads, *reference.shape[1:3], count, depthwise, dilations)
+        *(*data.shape, kernel, strides, pads, *reference.shape[1:3], count, depthwise),
+        *(tuple(dilations), groups),
     )
-    matrix = weight.reshape(-1, count)
+    matrix = weight.reshape(shape.depth, count)
     choice = {
         "depthwise": lambda: choose._depthwise(shape, weight),
         "convolution_winograd": lambda: choose._winograd(shape, weight, ""),
@@ -138,8 +141,12 @@ def _convolution(template, generator):
     return Case(choice, data, reference.reshape(-1, count), generator)
 
 
-def _reference(data, weight, strides, pads, dilations):
+def _reference(data, weight, strides, pads, dilations, groups):
     """A convolution in float64, with the same padding on both sides."""
+    if groups > 1:
+        parts = zip(np.split(data, groups, axis=3), np.split(weight, groups, axis=3))
+        results = [_reference(*part, strides, pads, dilations, 1) for part in parts]
+        return np.concatenate(results, axis=3)
     padded = np.pad(data.astype(np.float64), [(0, 0), *((p, p) for p in pads), (0, 0)])
     reach = [(weight.shape[k] - 1) * dilations[k] + 1 for k in range(2)]
     out = [(padded.shape[k + 1] - reach[k]) // strides[k] + 1 for k in range(2)]
@@ -228,10 +235,9 @@ class Templates(unittest.TestCase):
     def setUpClass(cls):
         generator = np.random.default_rng(11)
         kinds = ["convolution_im2col", "convolution_direct", "convolution_winograd", "depthwise"]
-        cls.cases = [_product(generator) for _ in range(6)]
-        cls.cases += [_deconvolution(generator) for _ in range(5)]
-        cls.cases += [_variable_product(generator) for _ in range(5)]
-        cls.cases += [_convolution(kind, generator) for kind in kinds for _ in range(6)]
+        makers = [_product, _deconvolution, _variable_product]
+        makers += [functools.partial(_convolution, kind) for kind in kinds]
+        cls.cases = [maker(generator) for maker in makers for _ in range(4)]
         cls._context = support.folder()
         cls.folder = cls._context.__enter__()
         cls.addClassCleanup(cls._context.__exit__, None, None, None)

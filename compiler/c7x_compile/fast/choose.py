@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which template computes an operator, chosen by shape, and the weights in the form that it wants."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,8 +33,8 @@ _WINOGRAD_MARGIN = 0.9
 
 @dataclass(frozen=True)
 class Convolution:
-    """Shape of a convolution in NHWC. pads: top, left (what lies right and below follows); dilations: with
-    depthwise 1 alone."""
+    """Shape of a convolution in NHWC, channels of all groups together. pads: top, left (what lies right
+    and below follows); dilations and groups: 1 with depthwise."""
 
     batch: int
     height: int
@@ -48,6 +48,7 @@ class Convolution:
     out_channels: int
     depthwise: bool = False
     dilations: tuple = (1, 1)
+    groups: int = 1
 
     @property
     def pixels(self):
@@ -57,7 +58,7 @@ class Convolution:
     def depth(self):
         """Products of one output."""
         taps = self.kernel[0] * self.kernel[1]
-        return taps if self.depthwise else taps * self.channels
+        return taps if self.depthwise else taps * self.channels // self.groups
 
     @property
     def padded_extents(self):
@@ -89,7 +90,8 @@ class Product:
 class Choice:
     """template: file of data/templates; function and arguments: its call, up to the data; images: calls
     of it, in_size and out_size floats apart; weights: flat array, or None for variables, weights_size
-    apart; scratch: floats; why: for the user; flop, bytes: of the operator as it stands in the model,
+    apart for each group, or image if there is one; groups: calls for each image, group_in and group_out
+    floats apart; scratch: floats; why: for the user; flop, bytes: of the operator as it stands in the model,
     bytes of weights as they are packed."""
 
     template: str
@@ -104,6 +106,9 @@ class Choice:
     flop: int
     bytes: int
     weights_size: int = 0
+    groups: int = 1
+    group_in: int = 0
+    group_out: int = 0
 
 
 def pack(weight):
@@ -154,6 +159,8 @@ def choose_convolution(shape, weight):
     if shape.depthwise:
         return _depthwise(shape, weight)
     matrix = weight.reshape(shape.depth, shape.out_channels)
+    if shape.groups > 1:
+        return _im2col(shape, matrix, f"{shape.groups} groups")
     if shape.dilations != (1, 1):
         return _im2col(shape, matrix, "dilated")
     if not shape.needs_padding:
@@ -285,15 +292,28 @@ def _direct(shape, matrix):
 
 def _im2col(shape, matrix, why):
     rows = (_PATCH_FLOATS // shape.depth // _ROWS_MULTIPLE + 1) * _ROWS_MULTIPLE
-    arguments = [*_geometry(shape), *shape.dilations, shape.out_channels]
-    return _of_images(
+    channels, count = shape.channels // shape.groups, shape.out_channels // shape.groups
+    geometry = _geometry(shape)
+    arguments = [*geometry[:2], channels, *geometry[2:]]
+    arguments += [*shape.dilations, count, shape.out_channels]
+    packed = [pack(part) for part in np.split(matrix, shape.groups, axis=1)]
+    choice = _of_images(
         shape,
         "convolution.h",
         "convolution_im2col",
         arguments,
-        pack(matrix),
+        np.concatenate(packed),
         rows * shape.depth,
         why,
+    )
+    if shape.groups == 1:
+        return choice
+    return replace(
+        choice,
+        weights_size=packed[0].size,
+        groups=shape.groups,
+        group_in=channels,
+        group_out=count,
     )
 
 

@@ -59,11 +59,12 @@ class Chain:
     operands: the expressions that are passed for its operands.
     """
 
-    def __init__(self, anchor, following, uses, taken, repeats=None):
+    def __init__(self, anchor, following, uses, taken, repeats=None, groups=1):
         """following: the bindings behind the anchor's; uses: variable -> the variables (or None for the
         result of the function) whose bindings read it; taken: variables of other regions; repeats: of a
-        template whose columns are the channels this many times, and whose rows are no pixels."""
-        self._repeats = repeats
+        template whose columns are the channels this many times, and whose rows are no pixels; groups: of
+        one that is called for each group of columns."""
+        self._repeats, self._groups = repeats, groups
         shape = shape_of(anchor.var)
         self._columns, self._size = shape[-1], int(np.prod(shape))
         self._values = {anchor.var: "value"}
@@ -123,12 +124,13 @@ class Chain:
         if not isinstance(expression, relax.Var) or not is_float(expression) or self._repeats:
             return None
         shape, columns = shape_of(expression), self._columns
+        within = columns // self._groups
         if self._in_order(shape):
             index = self._add(expression, True)
-            return f"vec_load_column(operands[{index}] + row * {columns}L, {columns}, column)"
+            return f"vec_load_column(operands[{index}] + row * {columns}L, {within}, column)"
         if shape and shape[-1] == columns == int(np.prod(shape)):
             index = self._add(expression, False)
-            return f"vec_load_column(operands[{index}], {columns}, column)"
+            return f"vec_load_column(operands[{index}], {within}, column)"
         return None
 
     def _constant(self, array, inverted):
@@ -144,7 +146,8 @@ class Chain:
         if array.size != columns or array.shape[-1] != columns:
             return None
         row = np.tile(array.reshape(-1), self._repeats or 1)
-        padded = np.pad(row, (0, -row.size % BLOCK))
+        # The last vector of the last group may begin anywhere.
+        padded = np.pad(row, (0, -row.size % BLOCK if self._groups == 1 else BLOCK))
         index = self._add(relax.const(padded, "float32"), False)
         return f"vec_load(operands[{index}] + column)"
 

@@ -84,27 +84,36 @@ def _body(name, choice, epilogue, operands):
     if not scratch and choice.template == "convolution.h":
         scratch = ["NULL"]
     function = f"{name}_epilogue" if epilogue.lines else "epilogue_none"
-    several = choice.images > 1
-    data = f"data + image * {choice.in_size}L" if several else "data"
-    weights = "weights"
-    if several and choice.weights_size:
-        weights = f"weights + image * {choice.weights_size}L"
-    out = f"out + image * {choice.out_size}L" if several else "out"
+    per_group = choice.groups > 1
+    in_offset, out_offset, weights_offset = "", "", ""
+    if choice.images > 1:
+        in_offset, out_offset = f" + image * {choice.in_size}L", f" + image * {choice.out_size}L"
+        weights_offset = f" + image * {choice.weights_size}L" if choice.weights_size else ""
+    column_offset = ""
+    if per_group:
+        in_offset += f" + group * {choice.group_in}L"
+        column_offset = f" + group * {choice.group_out}L"
+        weights_offset = f" + group * {choice.weights_size}L"
     pointers = [
-        f"{operand} + image * {choice.out_size}L" if several and each else operand
+        operand + (out_offset if each else "") + column_offset
         for operand, each in zip(operands, epilogue.operands)
     ]
-    arguments = [*map(str, choice.arguments), data, weights, out, *scratch, function, "operands"]
+    data = [f"data{in_offset}", f"weights{weights_offset}", f"out{out_offset}{column_offset}"]
+    arguments = [*map(str, choice.arguments), *data, *scratch, function, "operands"]
     lines = [
         f"const float *const operands[] = {{{', '.join(pointers) or 'NULL'}}};",
         f"{choice.function}({', '.join(arguments)});",
     ]
-    if not several:
-        return "".join(f"  {line}\n" for line in lines)
-    inner = "".join(f"    {line}\n" for line in lines)
-    return (
-        f"  long image;\n  for (image = 0; image < {choice.images}; ++image) {{\n{inner}  }}\n"
-    )
+    if per_group:
+        lines = _loop("group", choice.groups, lines)
+    if choice.images > 1:
+        lines = _loop("image", choice.images, lines)
+    return "".join(f"  {line}\n" for line in lines)
+
+
+def _loop(name, count, lines):
+    head = [f"long {name};", f"for ({name} = 0; {name} < {count}; ++{name}) {{"]
+    return [*head, *(f"  {line}" for line in lines), "}"]
 
 
 def _float_text(value):

@@ -2,8 +2,8 @@
 """Replaces convolutions and products with constant weights, and what is fused behind them, by calls of
 fast kernels.
 
-Products of two variables are among them. Batch sizes, strides and pads are free; grouped convolutions
-other than depthwise, and dilated depthwise ones, stay with TVM.
+Products of two variables are among them. Batch sizes, strides and pads are free; convolutions of small
+groups other than depthwise, and dilated depthwise ones, stay with TVM.
 """
 
 from dataclasses import dataclass, field
@@ -26,6 +26,7 @@ from .epilogue import Chain, array_of, is_float, operator_name, shape_of
 
 
 _ANCHORS = ("relax.nn.conv2d", "relax.nn.conv2d_transpose", "relax.matmul")
+_GROUP_MIN = 8  # output channels; a kernel computes 16 at once
 _VARIABLE_ROWS_MIN = 4  # below, packing the second matrix costs more than it saves
 
 
@@ -72,7 +73,7 @@ def _find(bindings, uses, regions, dropped):
             continue
         repeats = choice.arguments[4] if choice.function == "deconvolution" else None
         taken = dropped | set(regions)
-        chain = Chain(binding, bindings[position + 1 :], uses, taken, repeats)
+        chain = Chain(binding, bindings[position + 1 :], uses, taken, repeats, choice.groups)
         *inner, last = chain.members
         regions[last] = _Region(binding.value, choice, chain)
         dropped.update(inner)
@@ -131,7 +132,9 @@ def _convolution(value, weight):
     attributes, data, out = value.attrs, shape_of(value.args[0]), shape_of(value)
     groups, channels = int(attributes.groups), data[-1]
     depthwise = groups > 1 and groups == channels == weight.shape[3]
-    if attributes.data_layout != "NHWC" or (groups != 1 and not depthwise) or 0 in out:
+    if attributes.data_layout != "NHWC" or 0 in out:
+        return None
+    if groups > 1 and not depthwise and out[3] // groups < _GROUP_MIN:
         return None
     dilations = tuple(int(each) for each in attributes.dilation)
     if depthwise and dilations != (1, 1):
@@ -147,6 +150,7 @@ def _convolution(value, weight):
         out_channels=out[3],
         depthwise=depthwise,
         dilations=dilations,
+        groups=1 if depthwise else groups,
     )
     return choose_convolution(shape, weight)
 
@@ -218,7 +222,7 @@ class _Rewriter(relax.expr_functor.PyExprMutator):
     def _kernel(self, region):
         """The name of the kernel of a region; equal ones share one."""
         choice, epilogue = region.choice, region.chain.epilogue
-        key = (choice.function, choice.arguments, choice.images, epilogue)
+        key = (choice.function, choice.arguments, choice.images, choice.groups, epilogue)
         if key not in self._names:
             name = f"{choice.function}_{len(self._names)}"
             self._names[key] = name

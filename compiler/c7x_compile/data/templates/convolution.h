@@ -37,24 +37,25 @@ FAST_INLINE void fast_clear(const int count, float *to)
     }
 }
 
-/* The patch whose upper left corner is at row y, column x of the image, outside it zeros. */
+/* The patch whose upper left corner is at row y, column x of the image, outside it zeros. pixel:
+ * floats between pixels, of which the patch has the first `channels`. */
 FAST_INLINE void convolution_patch(const int height, const int width, const int channels,
-                                   const int kernel_height, const int kernel_width,
+                                   const int pixel, const int kernel_height, const int kernel_width,
                                    const int dilation_y, const int dilation_x, int y, int x,
                                    const float *image, float *patch)
 {
     int r, q;
     for (r = 0; r < kernel_height; ++r, y += dilation_y, patch += kernel_width * channels) {
-        const float *row = image + (long)y * width * channels;
+        const float *row = image + (long)y * width * pixel;
         if (y < 0 || y >= height) {
             fast_clear(kernel_width * channels, patch);
-        } else if (dilation_x == 1 && x >= 0 && x + kernel_width <= width) {
-            fast_copy(kernel_width * channels, patch, row + (long)x * channels);
+        } else if (dilation_x == 1 && pixel == channels && x >= 0 && x + kernel_width <= width) {
+            fast_copy(kernel_width * channels, patch, row + (long)x * pixel);
         } else {
             for (q = 0; q < kernel_width; ++q) {
                 int at = x + q * dilation_x;
                 if (at >= 0 && at < width) {
-                    fast_copy(channels, patch + q * channels, row + (long)at * channels);
+                    fast_copy(channels, patch + q * channels, row + (long)at * pixel);
                 } else {
                     fast_clear(channels, patch + q * channels);
                 }
@@ -63,13 +64,14 @@ FAST_INLINE void convolution_patch(const int height, const int width, const int 
     }
 }
 
-/* scratch: PATCH_ROWS(depth) * depth floats. */
+/* One group of channels; pixel and out_pixel: channels of all groups, in and out. scratch:
+ * PATCH_ROWS(depth) * depth floats. */
 FAST_INLINE void convolution_im2col(const int height, const int width, const int channels,
-                                    const int kernel_height, const int kernel_width,
-                                    const int stride_y, const int stride_x, const int pad_top,
-                                    const int pad_left, const int out_height, const int out_width,
-                                    const int dilation_y, const int dilation_x,
-                                    const int out_channels, const float *image,
+                                    const int pixel, const int kernel_height,
+                                    const int kernel_width, const int stride_y, const int stride_x,
+                                    const int pad_top, const int pad_left, const int out_height,
+                                    const int out_width, const int dilation_y, const int dilation_x,
+                                    const int out_channels, const int out_pixel, const float *image,
                                     const float *weights, float *out, float *scratch,
                                     epilogue_fn epilogue, const float *const *operands)
 {
@@ -81,10 +83,10 @@ FAST_INLINE void convolution_im2col(const int height, const int width, const int
         for (i = 0; i < count; ++i) {
             int y = (row + i) / out_width * stride_y - pad_top;
             int x = (row + i) % out_width * stride_x - pad_left;
-            convolution_patch(height, width, channels, kernel_height, kernel_width, dilation_y,
-                              dilation_x, y, x, image, scratch + (long)i * depth);
+            convolution_patch(height, width, channels, pixel, kernel_height, kernel_width,
+                              dilation_y, dilation_x, y, x, image, scratch + (long)i * depth);
         }
-        gemm_rows(rows, out_channels, depth, depth, out_channels, row, count, scratch, weights, out,
+        gemm_rows(rows, out_channels, depth, depth, out_pixel, row, count, scratch, weights, out,
                   epilogue, operands);
     }
 }
