@@ -17,9 +17,9 @@
 #elif LANES == 8 || defined(__aarch64__) /* 16 registers of 8 lanes, or 32 of 4 */
 #define TILE_BLOCKS 1
 #define TILE_ROWS(blocks) (6 * (blocks))
-#else
+#else /* 16 of 4 lanes, of which products without FMA need another */
 #define TILE_BLOCKS 1
-#define TILE_ROWS(blocks) (3 * (blocks))
+#define TILE_ROWS(blocks) (2 * (blocks))
 #endif
 #define TILE_ROWS_MAX 12
 #define BLOCK_VECTORS (GEMM_BLOCK / LANES)
