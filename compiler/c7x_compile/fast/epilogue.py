@@ -139,7 +139,7 @@ class Chain:
         columns = self._columns
         if array.size == 1:
             value = float(array.reshape(-1)[0])
-            if inverted and not np.isfinite(np.float32(1) / np.float32(value or 1e-45)):
+            if inverted and abs(value) < np.finfo(np.float32).tiny:
                 return None
             self._numbers.append(1 / value if inverted else value)
             return f"NUMBER({len(self._numbers) - 1})"
