@@ -70,6 +70,12 @@ static size_t call_limit(const struct benchmark *self)
     return count < 1 ? 1 : (size_t)count;
 }
 
+static bool has_time(const struct benchmark *self)
+{
+    return self->cli->options.repeat != 0 || self->calls.count == 0 ||
+           now_ns() - self->begin_ns < seconds_ns(self);
+}
+
 static void show_progress(struct benchmark *self)
 {
     int64_t now = now_ns();
@@ -94,9 +100,7 @@ static void note_failure(struct benchmark *self, int status)
 
 static bool goes_on(const struct benchmark *self)
 {
-    const struct cli_options *options = &self->cli->options;
-    bool has_time = options->repeat != 0 || now_ns() - self->begin_ns < seconds_ns(self);
-    return has_time && self->calls.count < self->calls.room && !cli_is_stopped();
+    return has_time(self) && self->calls.count < self->calls.room && !cli_is_stopped();
 }
 
 static void run_closed(struct benchmark *self)
@@ -191,17 +195,16 @@ static void run_open(struct benchmark *self)
     options.model_id = self->job.model_id;
     options.output_bytes = cli_buffer_bytes(self->job.outputs.tensors, self->job.outputs.count);
     options.done = take_end;
-    int64_t last_ns = self->begin_ns + (int64_t)((double)self->calls.room * interval_ns);
-    for (size_t i = 0; i < self->calls.room && !cli_is_stopped() && now_ns() < last_ns; i++) {
+    for (size_t i = 0; i < self->calls.room && !cli_is_stopped(); i++) {
         int64_t when_ns = self->begin_ns + (int64_t)((double)i * interval_ns);
         cli_parts_take(&self->parts, &self->calls);
         show_progress(self);
         if (when_ns > now_ns())
             wait_until(when_ns);
-        if (!send_call(self, &options, when_ns))
+        if (!send_call(self, &options, when_ns) || !has_time(self))
             break;
     }
-    self->unsent_count = self->calls.room - self->calls.count;
+    self->unsent_count = cli_is_stopped() ? 0 : self->calls.room - self->calls.count;
     wait_for_all(self);
 }
 
@@ -340,6 +343,8 @@ static int print(const struct benchmark *self)
     for (int i = 0; i < PART_COUNT; i++)
         parts[i] = distribution_of(self, values, (enum part)i);
     free(values);
+    if (self->calls.count == 0)
+        return cli_fail(self->cli, "benchmark", "ended by a signal before the first call");
     if (parts[LATENCY].count == 0)
         return cli_fail(self->cli, "infer", "no call of %zu succeeded: %s", self->calls.count,
                         self->first_failure);
