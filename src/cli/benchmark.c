@@ -24,9 +24,6 @@ enum {
     CALLS_MAX = 1000000
 };
 
-#define NS_PER_S INT64_C(1000000000)
-#define NS_PER_MS INT64_C(1000000)
-
 struct benchmark {
     struct cli *cli;
     struct cli_job job;
@@ -45,17 +42,11 @@ struct benchmark {
     char first_failure[CLI_MESSAGE_MAX];
 };
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
-}
-
 static int64_t seconds_ns(const struct benchmark *self)
 {
     const struct cli_options *options = &self->cli->options;
-    return options->has_seconds ? options->seconds_ms * NS_PER_MS : SECONDS_DEFAULT * NS_PER_S;
+    return options->has_seconds ? options->seconds_ms * CLI_NS_PER_MS
+                                : SECONDS_DEFAULT * CLI_NS_PER_S;
 }
 
 /* How many calls there are to be at most. */
@@ -64,7 +55,7 @@ static size_t call_limit(const struct benchmark *self)
     const struct cli_options *options = &self->cli->options;
     if (options->repeat != 0)
         return options->repeat;
-    double count = options->rate * (double)seconds_ns(self) / (double)NS_PER_S;
+    double count = options->rate * (double)seconds_ns(self) / (double)CLI_NS_PER_S;
     if (options->rate == 0 || count > CALLS_MAX)
         return CALLS_MAX;
     return count < 1 ? 1 : (size_t)count;
@@ -73,17 +64,17 @@ static size_t call_limit(const struct benchmark *self)
 static bool has_time(const struct benchmark *self)
 {
     return self->cli->options.repeat != 0 || self->calls.count == 0 ||
-           now_ns() - self->begin_ns < seconds_ns(self);
+           cli_now_ns() - self->begin_ns < seconds_ns(self);
 }
 
 static void show_progress(struct benchmark *self)
 {
-    int64_t now = now_ns();
-    if (now - self->progress_ns < NS_PER_S || !isatty(STDERR_FILENO))
+    int64_t now = cli_now_ns();
+    if (now - self->progress_ns < CLI_NS_PER_S || !isatty(STDERR_FILENO))
         return;
     self->progress_ns = now;
     fprintf(stderr, "\r%zu calls in %lld s; Ctrl-C ends it ", self->calls.count,
-            (long long)((now - self->begin_ns) / NS_PER_S));
+            (long long)((now - self->begin_ns) / CLI_NS_PER_S));
 }
 
 /* Call with the lock, where there are other threads. */
@@ -109,10 +100,10 @@ static void run_closed(struct benchmark *self)
         .handle = self->job.handle, .model_id = self->job.model_id, .repeat = 1};
     while (self->first_status == C7X_OK && goes_on(self)) {
         struct cli_timed_call *call = &self->calls.list[self->calls.count++];
-        call->intended_ns = call->begin_ns = now_ns();
+        call->intended_ns = call->begin_ns = cli_now_ns();
         call->status =
             cli_infer_tensors(self->cli, &request, &self->job.inputs, &self->job.outputs);
-        call->done_ns = now_ns();
+        call->done_ns = cli_now_ns();
         note_failure(self, call->status);
         cli_parts_take(&self->parts, &self->calls);
         show_progress(self);
@@ -130,7 +121,7 @@ struct flight {
 static void note_end(struct flight *flight, int status)
 {
     struct benchmark *self = flight->benchmark;
-    flight->call->done_ns = now_ns();
+    flight->call->done_ns = cli_now_ns();
     flight->call->status = status;
     pthread_mutex_lock(&self->lock);
     note_failure(self, status);
@@ -151,7 +142,8 @@ static void take_end(void *context, struct c7x_inference *inference)
 
 static void wait_until(int64_t when_ns)
 {
-    const struct timespec when = {.tv_sec = when_ns / NS_PER_S, .tv_nsec = when_ns % NS_PER_S};
+    const struct timespec when = {.tv_sec = when_ns / CLI_NS_PER_S,
+                                  .tv_nsec = when_ns % CLI_NS_PER_S};
     while (!cli_is_stopped() &&
            clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) == EINTR)
         ;
@@ -169,7 +161,7 @@ static bool send_call(struct benchmark *self, const struct c7x_infer_options *op
     *flight = (struct flight){self, &self->calls.list[self->calls.count++]};
     own.context = flight;
     flight->call->intended_ns = intended_ns;
-    flight->call->begin_ns = now_ns();
+    flight->call->begin_ns = cli_now_ns();
     int status = c7x_client_infer_async(self->cli->client, &own, self->job.inputs.tensors,
                                         self->job.inputs.count, &inference);
     if (status != C7X_OK)
@@ -188,7 +180,7 @@ static void wait_for_all(struct benchmark *self)
 
 static void run_open(struct benchmark *self)
 {
-    double interval_ns = (double)NS_PER_S / self->cli->options.rate;
+    double interval_ns = (double)CLI_NS_PER_S / self->cli->options.rate;
     struct c7x_infer_options options;
     c7x_infer_options_init(self->cli->client, &options);
     options.handle = self->job.handle;
@@ -199,7 +191,7 @@ static void run_open(struct benchmark *self)
         int64_t when_ns = self->begin_ns + (int64_t)((double)i * interval_ns);
         cli_parts_take(&self->parts, &self->calls);
         show_progress(self);
-        if (when_ns > now_ns())
+        if (when_ns > cli_now_ns())
             wait_until(when_ns);
         if (!send_call(self, &options, when_ns) || !has_time(self))
             break;
@@ -247,8 +239,18 @@ static bool has_parts(const struct cli_timed_call *call)
            call->reply_ns <= call->done_ns;
 }
 
-static struct cli_distribution distribution_of(const struct benchmark *self, int64_t *values,
-                                               enum part part)
+/* In ns; all zero when no call has the part. */
+struct distribution {
+    size_t count;
+    int64_t p50;
+    int64_t p90;
+    int64_t p99;
+    int64_t max;
+};
+
+/* `values` has room for all calls. */
+static struct distribution distribution_of(const struct benchmark *self, int64_t *values,
+                                           enum part part)
 {
     size_t count = 0;
     for (size_t i = 0; i < self->calls.count; i++) {
@@ -256,12 +258,21 @@ static struct cli_distribution distribution_of(const struct benchmark *self, int
         if (part == LATENCY || part == LATE ? call->status == C7X_OK : has_parts(call))
             values[count++] = part_of(call, part);
     }
-    return cli_distribution_of(values, count);
+    if (count == 0)
+        return (struct distribution){0};
+    cli_sort_times(values, count);
+    return (struct distribution){
+        .count = count,
+        .p50 = cli_percentile(values, count, 50),
+        .p90 = cli_percentile(values, count, 90),
+        .p99 = cli_percentile(values, count, 99),
+        .max = values[count - 1],
+    };
 }
 
 static double elapsed_s(const struct benchmark *self)
 {
-    return (double)(self->end_ns - self->begin_ns) / (double)NS_PER_S;
+    return (double)(self->end_ns - self->begin_ns) / (double)CLI_NS_PER_S;
 }
 
 static size_t failed_count(const struct benchmark *self)
@@ -272,7 +283,7 @@ static size_t failed_count(const struct benchmark *self)
     return count;
 }
 
-static cJSON *create_json(const struct benchmark *self, const struct cli_distribution *parts)
+static cJSON *create_json(const struct benchmark *self, const struct distribution *parts)
 {
     const struct cli_options *options = &self->cli->options;
     cJSON *object = cJSON_CreateObject();
@@ -299,7 +310,7 @@ static cJSON *create_json(const struct benchmark *self, const struct cli_distrib
     return object;
 }
 
-static void print_table(const struct benchmark *self, const struct cli_distribution *parts)
+static void print_table(const struct benchmark *self, const struct distribution *parts)
 {
     static const char *const heads[] = {"N", "P50 US", "P90 US", "P99 US", "MAX US", "PART"};
     struct cli_table table;
@@ -318,7 +329,7 @@ static void print_table(const struct benchmark *self, const struct cli_distribut
 }
 
 /* What went wrong, and what is not known, is said also when there is a result. */
-static void print_notes(const struct benchmark *self, const struct cli_distribution *parts)
+static void print_notes(const struct benchmark *self, const struct distribution *parts)
 {
     if (self->progress_ns != self->begin_ns)
         fputc('\n', stderr);
@@ -336,7 +347,7 @@ static void print_notes(const struct benchmark *self, const struct cli_distribut
 
 static int print(const struct benchmark *self)
 {
-    struct cli_distribution parts[PART_COUNT];
+    struct distribution parts[PART_COUNT];
     int64_t *values = calloc(self->calls.count + 1, sizeof *values);
     if (values == NULL)
         return cli_fail(self->cli, "benchmark", "out of memory");
@@ -381,12 +392,12 @@ static int measure(struct benchmark *self)
         return cli_fail(self->cli, "benchmark", "no memory for the times of %zu calls",
                         self->calls.room);
     cli_catch_signals();
-    self->begin_ns = self->progress_ns = now_ns();
+    self->begin_ns = self->progress_ns = cli_now_ns();
     if (self->cli->options.rate == 0)
         run_closed(self);
     else
         run_open(self);
-    self->end_ns = now_ns();
+    self->end_ns = cli_now_ns();
     cli_parts_take(&self->parts, &self->calls);
     return CLI_DONE;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the sources of `benchmark`: benchmark.c sends and waits, parts.c takes from the events
- * of the device what the time of each call went to, distribution.c counts. */
+ * of the device what the time of each call went to. */
 #ifndef C7X_CLI_BENCHMARK_H
 #define C7X_CLI_BENCHMARK_H
 
@@ -47,19 +47,5 @@ struct cli_parts {
  * a call of the module that has ended.
  */
 void cli_parts_take(struct cli_parts *parts, struct cli_timed_calls *calls);
-
-/* ---- distribution.c ---- */
-
-/* Nearest ranks, in ns; all zero when there are none. */
-struct cli_distribution {
-    size_t count;
-    int64_t p50;
-    int64_t p90;
-    int64_t p99;
-    int64_t max;
-};
-
-/* Sorts the values. */
-struct cli_distribution cli_distribution_of(int64_t *values, size_t count);
 
 #endif

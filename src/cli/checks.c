@@ -7,15 +7,12 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { BUFFER_BYTES = 8 << 20, COPY_COUNT = 21, PING_WARM_UP = 100, ALIGNMENT = 64, POISON = 0xA5 };
 
 static double now_us(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+    return (double)cli_now_ns() / 1e3;
 }
 
 /* ---- How a check ends ---- */
@@ -264,35 +261,22 @@ void cli_check_infer(struct validation *self, struct check *check)
 
 /* ---- bandwidth, latency ---- */
 
-static int compare_doubles(const void *left, const void *right)
-{
-    const double *a = left;
-    const double *b = right;
-    return (*a > *b) - (*a < *b);
-}
-
-double cli_percentile(const double *samples, int count, int percent)
-{
-    int rank = (count * percent + 99) / 100;
-    return samples[rank > 0 ? rank - 1 : 0];
-}
-
-static void measure_copies(uint8_t *to, const uint8_t *from, double *rates)
+/* Of each copy. */
+static void measure_copies(uint8_t *to, const uint8_t *from, int64_t *times)
 {
     for (int i = -1; i < COPY_COUNT; i++) {
-        double start_us = now_us();
+        int64_t start = cli_now_ns();
         memcpy(to, from, BUFFER_BYTES);
-        double took_us = now_us() - start_us;
         if (i >= 0) /* the first touches the pages */
-            rates[i] = BUFFER_BYTES / (took_us > 0 ? took_us : 1e-3);
+            times[i] = cli_now_ns() - start;
     }
-    qsort(rates, COPY_COUNT, sizeof *rates, compare_doubles);
+    cli_sort_times(times, COPY_COUNT);
 }
 
 void cli_check_bandwidth(struct validation *self, struct check *check)
 {
     struct c7x_client *client = self->cli->client;
-    double rates[COPY_COUNT];
+    int64_t times[COPY_COUNT];
     size_t size = 0;
     uint8_t *input = c7x_client_get_input_buffer(client, &size);
     enum c7x_status status = C7X_OK;
@@ -308,31 +292,35 @@ void cli_check_bandwidth(struct validation *self, struct check *check)
         end(check, CHECK_FAIL, "no buffer of %d bytes", BUFFER_BYTES);
     } else {
         memset(source, 1, BUFFER_BYTES);
-        measure_copies(input, source, rates);
-        set_value(check, cli_percentile(rates, COPY_COUNT, 50), "MB/s");
+        measure_copies(input, source, times);
+        int64_t median = cli_percentile(times, COPY_COUNT, 50);
+        set_value(check, BUFFER_BYTES * 1e3 / (double)(median > 0 ? median : 1), "MB/s");
         end(check, CHECK_PASS, "copies into the input buffer, median of n=%d, %d bytes each",
             COPY_COUNT, BUFFER_BYTES);
     }
     free(source);
 }
 
+double cli_latency_us(const struct validation *self, size_t percent)
+{
+    return rounded((double)cli_percentile(self->pings, PING_COUNT, percent) / 1e3);
+}
+
 void cli_check_latency(struct validation *self, struct check *check)
 {
-    double *samples = self->samples_us;
     for (int i = -PING_WARM_UP; i < PING_COUNT; i++) {
-        double start_us = now_us();
+        int64_t start = cli_now_ns();
         enum c7x_status status = c7x_client_ping(self->cli->client, NULL, NULL);
         if (status != C7X_OK) {
             end_with_status(self, check, "ping", status);
             return;
         }
         if (i >= 0)
-            samples[i] = rounded(now_us() - start_us);
+            self->pings[i] = cli_now_ns() - start;
     }
-    qsort(samples, PING_COUNT, sizeof *samples, compare_doubles);
-    set_value(check, cli_percentile(samples, PING_COUNT, 50), "us");
+    cli_sort_times(self->pings, PING_COUNT);
+    set_value(check, cli_latency_us(self, 50), "us");
     end(check, CHECK_PASS, "ping, n=%d after %d: p50 %.1f, p90 %.1f, p99 %.1f, max %.1f us",
-        PING_COUNT, PING_WARM_UP, cli_percentile(samples, PING_COUNT, 50),
-        cli_percentile(samples, PING_COUNT, 90), cli_percentile(samples, PING_COUNT, 99),
-        samples[PING_COUNT - 1]);
+        PING_COUNT, PING_WARM_UP, cli_latency_us(self, 50), cli_latency_us(self, 90),
+        cli_latency_us(self, 99), cli_latency_us(self, 100));
 }

@@ -261,6 +261,17 @@ bool cli_parse_seconds(const char *text, int64_t *out_ms);
 /* "3.1.0" */
 void cli_format_version(uint32_t version, char *text, size_t size);
 
+/* ---- measure.c ---- */
+
+#define CLI_NS_PER_S INT64_C(1000000000)
+#define CLI_NS_PER_MS INT64_C(1000000)
+
+/* Of CLOCK_MONOTONIC. */
+int64_t cli_now_ns(void);
+void cli_sort_times(int64_t *times, size_t count);
+/* Nearest rank: the smallest value that `percent` of all do not exceed. count > 0. */
+int64_t cli_percentile(const int64_t *sorted, size_t count, size_t percent);
+
 /* ---- tensor.c: types and shapes as text ---- */
 
 struct cli_tensor_type {

@@ -4,12 +4,10 @@
  * records (nothing is asked of the module but its critical sections). The first call sets things
  * up, so it is run and not counted, unless it is the only one.
  */
-#define _POSIX_C_SOURCE 200809L
 #include "profile.h"
 
 #include <cjson/cJSON.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { CALLS_DEFAULT = 5, EVENTS = 1 << 17, SCHEMA_VERSION = 1 };
 
@@ -166,24 +164,17 @@ static int print(const struct profile *profile)
 
 /* ---- Running ---- */
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static int run_calls(struct profile *profile, struct c7x_trace *trace)
 {
     const struct cli_options *options = &profile->cli->options;
     uint32_t count = options->repeat != 0 ? options->repeat : CALLS_DEFAULT;
     profile->warm_up_calls = count > 1;
     for (uint32_t i = 0; i < count; i++) {
-        int64_t begin = now_ns();
+        int64_t begin = cli_now_ns();
         int code = cli_job_infer(profile->cli, &profile->job, 1);
         if (code != CLI_DONE)
             return code;
-        cli_times_take_call(&profile->times, trace, profile->job.handle, now_ns() - begin,
+        cli_times_take_call(&profile->times, trace, profile->job.handle, cli_now_ns() - begin,
                             i < profile->warm_up_calls);
     }
     profile->lost = trace != NULL ? c7x_trace_lost(trace) : 0;

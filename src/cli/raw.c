@@ -7,7 +7,6 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { WAIT_MS = 1000, HEX_MAX = C7X_RAW_FRAME_MAX * 3 };
 
@@ -141,25 +140,18 @@ static void report_reply(struct exchange *exchange, const uint8_t *bytes, size_t
     }
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /*
  * Waits for the reply to the frame just sent; after the last frame for what else is outstanding,
  * within the same second.
  */
 static enum c7x_status take_replies(struct exchange *exchange, bool is_last)
 {
-    int64_t end_ms = now_ms() + WAIT_MS;
+    int64_t end_ns = cli_now_ns() + WAIT_MS * CLI_NS_PER_MS;
     bool has_reply = false;
     while (!has_reply || (is_last && exchange->outstanding > 0)) {
         uint8_t bytes[C7X_RAW_FRAME_MAX];
         size_t size = 0;
-        int64_t left_ms = end_ms - now_ms();
+        int64_t left_ms = (end_ns - cli_now_ns()) / CLI_NS_PER_MS;
         enum c7x_status status =
             c7x_raw_receive(exchange->raw, bytes, &size, left_ms > 0 ? left_ms : 0);
         if (status == C7X_TIMEOUT) {

@@ -117,14 +117,12 @@ struct recording {
     uint32_t own_session; /* whose requests are not shown; 0: not known */
     uint64_t event_count;
     uint64_t lost;
-    int64_t begin_ms;
+    int64_t begin_ns;
 };
 
-static int64_t now_ms(void)
+static int64_t elapsed_ms(const struct recording *recording)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (cli_now_ns() - recording->begin_ns) / CLI_NS_PER_MS;
 }
 
 static uint32_t own_session(struct c7x_client *client)
@@ -170,7 +168,7 @@ static enum c7x_status record_until_end(struct recording *recording)
     const struct timespec pause = {.tv_nsec = POLL_NS};
     enum c7x_status status = C7X_OK;
     for (int poll = 1; status == C7X_OK && !cli_is_stopped(); poll++) {
-        if (options->has_seconds && now_ms() - recording->begin_ms >= options->seconds_ms)
+        if (options->has_seconds && elapsed_ms(recording) >= options->seconds_ms)
             break;
         nanosleep(&pause, NULL);
         take_events(recording);
@@ -187,7 +185,7 @@ static void report(const struct recording *recording)
 {
     fprintf(stderr, "%strace: %" PRIu64 " events, %" PRIu64 " lost, %.1f s: %s\n",
             isatty(STDERR_FILENO) ? "\r" : "", recording->event_count, recording->lost,
-            (double)(now_ms() - recording->begin_ms) / 1000, recording->cli->options.output);
+            (double)elapsed_ms(recording) / 1000, recording->cli->options.output);
 }
 
 static int record(struct recording *recording)
@@ -196,7 +194,7 @@ static int record(struct recording *recording)
     enum c7x_status status = c7x_trace_begin(cli->client, EVENTS, &recording->trace);
     if (status != C7X_OK)
         return cli_fail_status(cli, "trace", status);
-    recording->begin_ms = now_ms();
+    recording->begin_ns = cli_now_ns();
     recording->chrome.core = c7x_trace_core(recording->trace);
     status = record_until_end(recording);
     enum c7x_status end_status = c7x_trace_end(recording->trace);

@@ -137,19 +137,12 @@ void cli_times_take_call(struct cli_call_times *times, struct c7x_trace *trace, 
     free(call.sections.values);
 }
 
-static int compare(const void *a, const void *b)
-{
-    int64_t first = *(const int64_t *)a;
-    int64_t second = *(const int64_t *)b;
-    return (first > second) - (first < second);
-}
-
 struct cli_time_sums cli_times_sum(const struct cli_times *times)
 {
     struct cli_time_sums sums = {.calls = times->count};
     if (times->count == 0)
         return sums;
-    qsort(times->values, times->count, sizeof times->values[0], compare);
+    cli_sort_times(times->values, times->count);
     for (size_t i = 0; i < times->count; i++)
         sums.total += times->values[i];
     size_t middle = times->count / 2;

@@ -73,10 +73,10 @@ static void add_checks(cJSON *object, const struct validation *self)
         if (steps[i].run != cli_check_latency || check->result != CHECK_PASS)
             continue;
         cli_json_add_unsigned(entry, "n", PING_COUNT);
-        cJSON_AddNumberToObject(entry, "p50_us", cli_percentile(self->samples_us, PING_COUNT, 50));
-        cJSON_AddNumberToObject(entry, "p90_us", cli_percentile(self->samples_us, PING_COUNT, 90));
-        cJSON_AddNumberToObject(entry, "p99_us", cli_percentile(self->samples_us, PING_COUNT, 99));
-        cJSON_AddNumberToObject(entry, "max_us", self->samples_us[PING_COUNT - 1]);
+        cJSON_AddNumberToObject(entry, "p50_us", cli_latency_us(self, 50));
+        cJSON_AddNumberToObject(entry, "p90_us", cli_latency_us(self, 90));
+        cJSON_AddNumberToObject(entry, "p99_us", cli_latency_us(self, 99));
+        cJSON_AddNumberToObject(entry, "max_us", cli_latency_us(self, 100));
     }
 }
 

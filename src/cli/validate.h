@@ -23,7 +23,7 @@ struct validation {
     struct cli_inputs inputs;
     struct cli_request request; /* handle 0: nothing is loaded */
     struct cli_outputs outputs;
-    double samples_us[PING_COUNT]; /* sorted, once cli_check_latency() has passed */
+    int64_t pings[PING_COUNT]; /* ns, sorted, once cli_check_latency() has passed */
 };
 
 /* Each sets result, detail, value and unit of `check`; they run in this order. */
@@ -34,7 +34,7 @@ void cli_check_infer(struct validation *self, struct check *check);
 void cli_check_bandwidth(struct validation *self, struct check *check);
 void cli_check_latency(struct validation *self, struct check *check);
 
-/* Nearest rank, of sorted samples. */
-double cli_percentile(const double *samples, int count, int percent);
+/* Of the pings of cli_check_latency(). */
+double cli_latency_us(const struct validation *self, size_t percent);
 
 #endif
