@@ -2,6 +2,7 @@
 /* Inferences that nobody waits for: over loopback, with the whole firmware. */
 #define _GNU_SOURCE
 #include "c7x_compute_client.h"
+#include "support/calls.h"
 #include "support/environment.h"
 #include "support/loopback_device.h"
 
@@ -29,24 +30,15 @@ struct fixture {
     uint32_t spin;
 };
 
-static uint32_t load(struct c7x_client *client, const char *module)
-{
-    char path[C7X_TEST_PATH_MAX];
-    uint32_t handle = 0;
-    c7x_test_module_path(module, path);
-    if (c7x_client_dyn_load(client, path, &handle) != C7X_OK)
-        fail_msg("load: %s", c7x_client_last_error(client));
-    return handle;
-}
-
 static int set_up(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof *fixture);
     assert_non_null(fixture);
     fixture->device = c7x_test_loopback_start();
     fixture->client = c7x_test_loopback_open(fixture->device, NULL);
-    fixture->spin = load(fixture->client, "holds"); /* which is not ended in the middle */
-    fixture->add_one = load(fixture->client, "add_one");
+    fixture->spin =
+        c7x_test_dyn_load(fixture->client, "holds"); /* which is not ended in the middle */
+    fixture->add_one = c7x_test_dyn_load(fixture->client, "add_one");
     *state = fixture;
     return 0;
 }
@@ -280,7 +272,7 @@ static void a_failure_brings_its_text(void **state)
     struct c7x_infer_options options;
     struct c7x_inference *inference;
     c7x_infer_options_init(fixture->client, &options);
-    options.handle = load(fixture->client, "fails");
+    options.handle = c7x_test_dyn_load(fixture->client, "fails");
     assert_int_equal(c7x_client_infer_async(fixture->client, &options, NULL, 0, &inference),
                      C7X_OK);
     assert_int_equal(c7x_inference_wait(inference, SOON_MS), C7X_OK);
@@ -305,7 +297,7 @@ static void a_window_that_is_too_small_grows(void **state)
     struct c7x_client_tensor output;
     int count = 1;
     c7x_infer_options_init(fixture->client, &options);
-    options.handle = load(fixture->client, "big_output");
+    options.handle = c7x_test_dyn_load(fixture->client, "big_output");
     options.output_bytes = 64;
     assert_int_equal(c7x_client_infer_async(fixture->client, &options, NULL, 0, &inference),
                      C7X_OK);

@@ -2,6 +2,7 @@
 /* Modules that write and read behind the end of their blocks, on a core with a guarded heap. */
 #define _GNU_SOURCE
 #include "c7x_compute_client.h"
+#include "support/calls.h"
 #include "support/emulator_device.h"
 #include "support/faults.h"
 
@@ -20,16 +21,6 @@ static struct c7x_client *client;
 static struct c7x_client *neighbour; /* another client of the same core */
 static uint32_t neighbours_module;
 
-static uint32_t load(struct c7x_client *by, const char *module)
-{
-    char path[C7X_TEST_PATH_MAX];
-    uint32_t handle = 0;
-    c7x_test_module_path(module, path);
-    if (c7x_client_dyn_load(by, path, &handle) != C7X_OK)
-        fail_msg("load: %s", c7x_client_last_error(by));
-    return handle;
-}
-
 static int start_with(const char *guard)
 {
     setenv("C7X_GUARD", guard, 1);
@@ -37,7 +28,7 @@ static int start_with(const char *guard)
     unsetenv("C7X_GUARD");
     client = c7x_test_emulator_open(&emulator);
     neighbour = c7x_test_emulator_open(&emulator);
-    neighbours_module = load(neighbour, "add_one");
+    neighbours_module = c7x_test_dyn_load(neighbour, "add_one");
     return 0;
 }
 
@@ -74,19 +65,6 @@ static enum c7x_status run(uint32_t handle, int32_t fault)
     return status;
 }
 
-static void run_neighbour(void)
-{
-    float numbers[4] = {1, 2, 3, 4};
-    struct c7x_client_tensor input = {numbers, sizeof numbers, 1, C7X_DTYPE_FLOAT, 32, 0, {4}};
-    struct c7x_client_tensor output;
-    int count = 1;
-    if (c7x_client_infer(neighbour, neighbours_module, 0, &input, 1, &output, &count, NULL) !=
-        C7X_OK)
-        fail_msg("neighbour: %s", c7x_client_last_error(neighbour));
-    for (int i = 0; i < 4; i++)
-        assert_true(((const float *)output.data)[i] == numbers[i] + 1);
-}
-
 static const struct {
     int32_t fault;
     const char *text;
@@ -114,10 +92,10 @@ static void an_overrun_is_a_fault_of_its_own_request(void **state)
     c7x_test_needs_signals();
     (void)state;
     for (size_t i = 0; i < 2 * OVERRUNS; i++) {
-        uint32_t handle = load(client, "faults");
+        uint32_t handle = c7x_test_dyn_load(client, "faults");
         assert_int_equal(run(handle, FAULT_NONE), C7X_OK);
         run_to_overrun(handle, i / 2, i % 2 != 0 ? FAULT_IN_SECTION : 0);
-        run_neighbour();
+        c7x_test_call_add_one(neighbour, neighbours_module, 1);
         assert_int_equal(run(handle, FAULT_NONE), C7X_FAULTED);
         assert_int_equal(c7x_client_dyn_unload(client, handle), C7X_OK);
     }
@@ -125,12 +103,12 @@ static void an_overrun_is_a_fault_of_its_own_request(void **state)
 
 static void what_stays_inside_is_none(void **state)
 {
-    uint32_t handle = load(client, "faults");
+    uint32_t handle = c7x_test_dyn_load(client, "faults");
     (void)state;
     for (int i = 0; i < 3; i++) {
         assert_int_equal(run(handle, FAULT_HEAP_FITS), C7X_OK);
         assert_int_equal(run(handle, FAULT_HEAP_FREES), C7X_OK);
-        run_neighbour();
+        c7x_test_call_add_one(neighbour, neighbours_module, 1);
     }
 }
 
@@ -139,7 +117,7 @@ static void other_faults_are_what_they_were(void **state)
     uint32_t handle;
     c7x_test_needs_signals();
     (void)state;
-    handle = load(client, "faults");
+    handle = c7x_test_dyn_load(client, "faults");
     assert_int_equal(run(handle, FAULT_WRITE), C7X_FAULT);
     assert_non_null(strstr(c7x_client_last_error(client), "segmentation fault at 0x8 "));
 }
@@ -165,14 +143,15 @@ static void many_overruns_leave_nothing_behind(void **state)
     (void)state;
     c7x_client_close(client);
     client = NULL;
-    run_neighbour(); /* its first call takes memory that it keeps */
+    c7x_test_call_add_one(neighbour, neighbours_module,
+                          1); /* its first call takes memory that it keeps */
     before = heap_now();
     for (int round = 0; round < c7x_test_rounds(ROUNDS); round++) {
         if (round % 10 == 0) {
             c7x_client_close(client);
             client = c7x_test_emulator_open(&emulator);
         }
-        uint32_t handle = load(client, "faults");
+        uint32_t handle = c7x_test_dyn_load(client, "faults");
         assert_int_equal(run(handle, FAULT_HEAP_FITS), C7X_OK);
         run_to_overrun(handle, (size_t)round % OVERRUNS, 0);
         if (round % 3 == 0)
@@ -188,7 +167,7 @@ static void many_overruns_leave_nothing_behind(void **state)
 
 static void without_guards_such_calls_go_on(void **state)
 {
-    uint32_t handle = load(client, "faults");
+    uint32_t handle = c7x_test_dyn_load(client, "faults");
     (void)state;
     assert_int_equal(run(handle, FAULT_HEAP_FITS), C7X_OK);
     assert_int_equal(run(handle, FAULT_HEAP_FREES), C7X_OK);

@@ -10,6 +10,7 @@
 #include "c7x_compute_client.h"
 #include "client/over.h"
 #include "os/os.h"
+#include "support/calls.h"
 #include "support/emulator_device.h"
 #include "support/environment.h"
 #include "support/raw.h"
@@ -42,16 +43,6 @@ extern char **environ;
 /* ---- What clients do
  * ------------------------------------------------------------------------------- */
 
-static uint32_t load(struct c7x_client *client, const char *module)
-{
-    char path[C7X_TEST_PATH_MAX];
-    uint32_t handle = 0;
-    c7x_test_module_path(module, path);
-    if (c7x_client_dyn_load(client, path, &handle) != C7X_OK)
-        fail_msg("load: %s", c7x_client_last_error(client));
-    return handle;
-}
-
 static enum c7x_status spin(struct c7x_client *client, uint32_t handle, int32_t ms)
 {
     struct c7x_client_tensor input = {&ms, sizeof ms, 1, C7X_DTYPE_INT, 32, 0, {1}};
@@ -67,7 +58,7 @@ static enum c7x_status spin(struct c7x_client *client, uint32_t handle, int32_t 
 static void use_emulator(const struct c7x_test_emulator *emulator)
 {
     struct c7x_client *client = c7x_test_emulator_open(emulator);
-    uint32_t handle = load(client, "spin");
+    uint32_t handle = c7x_test_dyn_load(client, "spin");
     assert_int_equal(spin(client, handle, 1), C7X_OK);
     assert_int_equal(c7x_client_dyn_unload(client, handle), C7X_OK);
     c7x_client_close(client);
@@ -111,12 +102,13 @@ static void in_load(struct c7x_client *client)
 {
     c7x_trace_set_sink(say_arrived_on_the_way);
     for (;;)
-        assert_int_equal(c7x_client_dyn_unload(client, load(client, "add_one")), C7X_OK);
+        assert_int_equal(c7x_client_dyn_unload(client, c7x_test_dyn_load(client, "add_one")),
+                         C7X_OK);
 }
 
 static void in_infer(struct c7x_client *client)
 {
-    uint32_t handle = load(client, "spin");
+    uint32_t handle = c7x_test_dyn_load(client, "spin");
     c7x_trace_set_sink(say_arrived_on_the_way);
     assert_int_equal(spin(client, handle, SPIN_MS), C7X_OK);
     pause();
@@ -125,7 +117,7 @@ static void in_infer(struct c7x_client *client)
 /* After a deadline: the device still works for a request that nobody waits for. */
 static void after_deadline(struct c7x_client *client)
 {
-    uint32_t handle = load(client, "spin");
+    uint32_t handle = c7x_test_dyn_load(client, "spin");
     assert_int_equal(spin(client, handle, 0), C7X_OK);
     c7x_client_set_deadline(client, 5);
     while (spin(client, handle, SPIN_MS) != C7X_TIMEOUT)
@@ -137,7 +129,7 @@ static void after_deadline(struct c7x_client *client)
 static void anywhere(struct c7x_client *client)
 {
     for (bool first = true;; first = false) {
-        uint32_t handle = load(client, "spin");
+        uint32_t handle = c7x_test_dyn_load(client, "spin");
         assert_int_equal(spin(client, handle, 5), C7X_OK);
         if (first)
             say_arrived();
@@ -181,7 +173,7 @@ static void own_an_emulator(bool busy)
     assert_int_equal(c7x_emulator_request(socket, &message, &fd, deadline_ns, NULL), C7X_OK);
     assert_int_equal(c7x_emulator_open_link(socket, deadline_ns, &link, NULL), C7X_OK);
     assert_int_equal(c7x_client_open_over(link, NULL, &client), C7X_OK);
-    uint32_t handle = load(client, "spin");
+    uint32_t handle = c7x_test_dyn_load(client, "spin");
     assert_int_equal(spin(client, handle, 1), C7X_OK);
     struct pids pids = {message.supervisor_pid, message.core_pid};
     assert_int_equal(write(STDOUT_FILENO, &pids, sizeof pids), sizeof pids);
@@ -374,7 +366,7 @@ static void start_endless(struct endless *endless, const struct c7x_test_emulato
 {
     endless->client = c7x_test_emulator_open(emulator);
     c7x_client_set_deadline(endless->client, -1);
-    endless->handle = load(endless->client, "spin");
+    endless->handle = c7x_test_dyn_load(endless->client, "spin");
     assert_int_equal(spin(endless->client, endless->handle, 1), C7X_OK);
     assert_int_equal(c7x_os_event_init(&sent), C7X_OK);
     c7x_trace_set_sink(note_sent);

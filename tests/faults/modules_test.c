@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Modules that go wrong on a core that others use, too: each fault is its own request's. */
 #define _GNU_SOURCE
+#include "support/calls.h"
 #include "support/faults.h"
 #include "c7x_compute_client.h"
 #include "support/emulator_device.h"
@@ -21,16 +22,6 @@ static struct c7x_client *client;
 static struct c7x_client *neighbour; /* another client of the same core */
 static uint32_t neighbours_module;
 static uint64_t core_pid;
-
-static uint32_t load(struct c7x_client *by, const char *module)
-{
-    char path[C7X_TEST_PATH_MAX];
-    uint32_t handle = 0;
-    c7x_test_module_path(module, path);
-    if (c7x_client_dyn_load(by, path, &handle) != C7X_OK)
-        fail_msg("load: %s", c7x_client_last_error(by));
-    return handle;
-}
 
 static char printed[65536]; /* by the client's modules, since it was cleared */
 
@@ -71,7 +62,7 @@ static int start(void **state)
     unsetenv("C7X_WATCHDOG");
     client = open_client();
     neighbour = c7x_test_emulator_open(&emulator);
-    neighbours_module = load(neighbour, "add_one");
+    neighbours_module = c7x_test_dyn_load(neighbour, "add_one");
     core_pid = pid_of_core();
     return 0;
 }
@@ -84,19 +75,6 @@ static int stop(void **state)
     C7X_TEST_WAIT_UNTIL(c7x_test_emulator_is_idle(&emulator), 1000);
     c7x_test_emulator_stop(&emulator);
     return 0;
-}
-
-static void run_neighbour(void)
-{
-    float numbers[4] = {1, 2, 3, 4};
-    struct c7x_client_tensor input = {numbers, sizeof numbers, 1, C7X_DTYPE_FLOAT, 32, 0, {4}};
-    struct c7x_client_tensor output;
-    int count = 1;
-    if (c7x_client_infer(neighbour, neighbours_module, 0, &input, 1, &output, &count, NULL) !=
-        C7X_OK)
-        fail_msg("neighbour: %s", c7x_client_last_error(neighbour));
-    for (int i = 0; i < 4; i++)
-        assert_true(((const float *)output.data)[i] == numbers[i] + 1);
 }
 
 static enum c7x_status run(uint32_t handle, int32_t fault)
@@ -155,7 +133,7 @@ static int32_t fault_of(size_t i, bool in_section)
 /* What goes on afterwards: others, always; the module, unless it is quarantined; the file. */
 static void assert_local(uint32_t handle, enum c7x_status status)
 {
-    run_neighbour();
+    c7x_test_call_add_one(neighbour, neighbours_module, 1);
     assert_int_equal(run(handle, FAULT_NONE), status == C7X_FAULT ? C7X_FAULTED : C7X_OK);
     assert_int_equal(c7x_client_dyn_unload(client, handle), C7X_OK);
     assert_int_equal(pid_of_core(), core_pid);
@@ -167,7 +145,7 @@ static void each_fault_ends_its_own_request(void **state)
     (void)state;
     for (size_t i = 0; i < 2 * FAULTS; i++) {
         size_t k = i / 2;
-        uint32_t handle = load(client, "faults");
+        uint32_t handle = c7x_test_dyn_load(client, "faults");
         if (faults[k].fault == FAULT_RETURN && i % 2 != 0)
             continue; /* it is not in a section */
         assert_int_equal(run(handle, FAULT_NONE), C7X_OK);
@@ -182,7 +160,7 @@ static void a_report_says_where_and_what_was_printed_last(void **state)
     char expected[64];
     uint32_t handle;
     c7x_test_needs_signals();
-    handle = load(client, "faults");
+    handle = c7x_test_dyn_load(client, "faults");
     (void)state;
     assert_int_equal(run(handle, FAULT_WRITE + FAULT_IN_SECTION), C7X_FAULT);
     assert_said("in or behind critical section 1");
@@ -190,7 +168,7 @@ static void a_report_says_where_and_what_was_printed_last(void **state)
     assert_said(expected);
     assert_said("last printed: about to do 102");
     assert_local(handle, C7X_FAULT);
-    handle = load(client, "faults");
+    handle = c7x_test_dyn_load(client, "faults");
     assert_int_equal(run(handle, FAULT_EXPORT), C7X_FAULT);
     assert_said("in code of the firmware that it called");
     assert_local(handle, C7X_FAULT);
@@ -203,7 +181,7 @@ static void assert_not_loaded(const char *module, const char *text)
     c7x_test_module_path(module, path);
     assert_int_equal(c7x_client_dyn_load(client, path, &handle), C7X_FAULT);
     assert_said(text);
-    run_neighbour();
+    c7x_test_call_add_one(neighbour, neighbours_module, 1);
     assert_int_equal(pid_of_core(), core_pid);
 }
 
@@ -216,8 +194,9 @@ static void faults_at_load_and_unload_are_local_too(void **state)
     (void)state;
     assert_not_loaded("constructor_crash", "DT_INIT_ARRAY: segmentation fault in ");
     assert_not_loaded("constructor_loop", "DT_INIT_ARRAY: stuck, and ended by the watchdog in ");
-    assert_int_equal(c7x_client_dyn_unload(client, load(client, "clean_up_crash")), C7X_OK);
-    run_neighbour();
+    assert_int_equal(c7x_client_dyn_unload(client, c7x_test_dyn_load(client, "clean_up_crash")),
+                     C7X_OK);
+    c7x_test_call_add_one(neighbour, neighbours_module, 1);
     assert_int_equal(pid_of_core(), core_pid);
     assert_int_equal(c7x_client_list_modules(client, &modules, &count), C7X_OK);
     assert_int_equal(count, 1); /* the neighbour's */
@@ -230,7 +209,7 @@ static void u47_what_was_printed_before_a_hang_is_there(void **state)
     uint32_t handle;
     c7x_test_needs_signals();
     (void)state;
-    handle = load(client, "faults");
+    handle = c7x_test_dyn_load(client, "faults");
     memset(printed, 0, sizeof printed);
     assert_int_equal(run(handle, FAULT_LOOP), C7X_FAULT);
     assert_string_equal(printed, "about to do 10\n");
@@ -265,7 +244,8 @@ static void many_mixed_faults_leave_nothing_behind(void **state)
     (void)state;
     c7x_client_close(client);
     client = NULL;
-    run_neighbour(); /* its first call takes memory that it keeps */
+    c7x_test_call_add_one(neighbour, neighbours_module,
+                          1); /* its first call takes memory that it keeps */
     struct state before = now();
     srand(4);
     for (int round = 0; round < c7x_test_rounds(MIXED_ROUNDS); round++) {
@@ -274,7 +254,7 @@ static void many_mixed_faults_leave_nothing_behind(void **state)
             c7x_client_close(client);
             client = open_client();
         }
-        uint32_t handle = load(client, "faults");
+        uint32_t handle = c7x_test_dyn_load(client, "faults");
         run_to(handle, fault_of(k, false), faults[k].status);
         if (round % 3 == 0)
             assert_local(handle, faults[k].status);

@@ -2,6 +2,7 @@
 /* A core that cannot be trusted any more restarts, and whoever waits for it is told at once. */
 #define _GNU_SOURCE
 #include "c7x_compute_client.h"
+#include "support/calls.h"
 #include "support/emulator_device.h"
 #include "support/faults.h"
 
@@ -32,16 +33,6 @@ struct waiting {
     enum c7x_status status;
 };
 
-static uint32_t load(struct c7x_client *client, const char *module)
-{
-    char path[C7X_TEST_PATH_MAX];
-    uint32_t handle = 0;
-    c7x_test_module_path(module, path);
-    if (c7x_client_dyn_load(client, path, &handle) != C7X_OK)
-        fail_msg("load: %s", c7x_client_last_error(client));
-    return handle;
-}
-
 static enum c7x_status run(struct c7x_client *client, uint32_t handle, int32_t number,
                            uint32_t priority)
 {
@@ -66,7 +57,7 @@ static void begin_to_wait(struct waiting *waiting)
     struct c7x_client_tensor input = {&number, sizeof number, 1, C7X_DTYPE_INT, 32, 0, {1}};
     struct c7x_infer_options options;
     waiting->client = c7x_test_emulator_open(&emulator);
-    waiting->spin = load(waiting->client, "spin");
+    waiting->spin = c7x_test_dyn_load(waiting->client, "spin");
     c7x_infer_options_init(waiting->client, &options);
     options.handle = waiting->spin;
     options.flags = 8u << C7X_INFER_PRIORITY_SHIFT;
@@ -107,7 +98,7 @@ static void end_waits(struct waiting *waiting)
 static void open_load_and_run(void)
 {
     struct c7x_client *client = c7x_test_emulator_open(&emulator);
-    assert_int_equal(run(client, load(client, "spin"), 1, 0), C7X_OK);
+    assert_int_equal(run(client, c7x_test_dyn_load(client, "spin"), 1, 0), C7X_OK);
     c7x_client_close(client);
 }
 
@@ -115,7 +106,7 @@ static void one_round(int64_t *inout_slowest_ms)
 {
     struct waiting waiting[CLIENTS];
     struct c7x_client *client = c7x_test_emulator_open(&emulator);
-    uint32_t bad = load(client, "faults");
+    uint32_t bad = c7x_test_dyn_load(client, "faults");
     int64_t start_ms;
     int64_t took_ms;
     for (int i = 0; i < CLIENTS; i++)

@@ -66,7 +66,8 @@ static void u15_every_byte_is_synced_by_the_library(void **state)
     uint8_t *patterns[3];
     struct c7x_client_tensor inputs[3];
     struct c7x_client_tensor outputs[3];
-    uint32_t swaps = users_load(client, "swaps"); /* gives back the first, the third, the second */
+    uint32_t swaps =
+        c7x_test_dyn_load(client, "swaps"); /* gives back the first, the third, the second */
     (void)state;
     for (int i = 0; i < 3; i++) {
         patterns[i] = malloc(PATTERN_BYTES);
@@ -111,7 +112,7 @@ static void u15_a_forgotten_end_is_an_error_and_a_forgotten_begin_is_reported(vo
     struct c7x_shared *camera;
     (void)state;
     c7x_infer_options_init(client, &options);
-    options.handle = users_load(client, "add_one");
+    options.handle = c7x_test_dyn_load(client, "add_one");
     assert_int_equal(c7x_shared_create(client, 4096, "camera", &camera), C7X_OK);
     struct c7x_client_tensor input = floats(c7x_shared_pointer(camera), 4);
     options.input = camera;
@@ -145,7 +146,7 @@ static void u17_out_of_memory_says_how_much_is_needed_and_there(void **state)
     uint32_t free_bytes = 0;
     uint32_t total = 0;
     int none = 0;
-    uint32_t hungry = users_load(client, "hungry");
+    uint32_t hungry = c7x_test_dyn_load(client, "hungry");
     (void)state;
     assert_int_equal(c7x_client_infer(client, hungry, 0, NULL, 0, NULL, &none, NULL), C7X_NOMEM);
     assert_says_the_numbers();
@@ -159,7 +160,7 @@ static void u17_out_of_memory_says_how_much_is_needed_and_there(void **state)
     assert_int_equal(requested, 400u << 20);
     assert_int_equal(total, 512u << 20);
     assert_true(free_bytes < 112u << 20);
-    users_run_add_one(client, users_load(client, "add_one"), 1);
+    c7x_test_call_add_one(client, c7x_test_dyn_load(client, "add_one"), 1);
 }
 
 /* ---- U18 ---- */
@@ -167,7 +168,7 @@ static void u17_out_of_memory_says_how_much_is_needed_and_there(void **state)
 static void u18_host_pointers_may_have_any_alignment(void **state)
 {
     static uint8_t bytes[3][64 + 4096];
-    uint32_t swaps = users_load(client, "swaps");
+    uint32_t swaps = c7x_test_dyn_load(client, "swaps");
     (void)state;
     for (size_t offset = 0; offset < 64; offset++) {
         struct c7x_client_tensor inputs[3];
@@ -194,22 +195,22 @@ static void u18_host_pointers_may_have_any_alignment(void **state)
 static void u22_workspace_that_is_not_there_fails_one_request(void **state)
 {
     struct c7x_client *other = users_open_as(&emulator, "other");
-    uint32_t other_add_one = users_load(other, "add_one");
-    uint32_t add_one = users_load(client, "add_one");
+    uint32_t other_add_one = c7x_test_dyn_load(other, "add_one");
+    uint32_t add_one = c7x_test_dyn_load(client, "add_one");
     struct c7x_emulator_status before;
     struct c7x_emulator_status after;
     uint64_t free_bytes[2];
     (void)state;
     c7x_test_emulator_status(&emulator, &before);
     for (int round = 0; round < 2; round++) { /* the texts of the last failures take memory, too */
-        uint32_t hungry = users_load(client, "hungry");
+        uint32_t hungry = c7x_test_dyn_load(client, "hungry");
         for (int i = 0; i < 10; i++) {
             int none = 0;
             assert_int_equal(c7x_client_infer(client, hungry, 0, NULL, 0, NULL, &none, NULL),
                              C7X_NOMEM);
             users_assert_said("needs");
-            users_run_add_one(client, add_one, (float)i);
-            users_run_add_one(other, other_add_one, (float)i);
+            c7x_test_call_add_one(client, add_one, (float)i);
+            c7x_test_call_add_one(other, other_add_one, (float)i);
         }
         assert_int_equal(c7x_client_dyn_unload(client, hungry), C7X_OK);
         free_bytes[round] = users_free_bytes(client, "DDR heap");
@@ -270,8 +271,8 @@ static void u37_threads_and_models_of_one_process_do_not_mix(void **state)
 {
     struct worker workers[6] = {{.number = 0}};
     struct c7x_client *second = users_open_as(&emulator, "second");
-    uint32_t handles[4] = {users_load(client, "add_one"), users_load(client, "sums"),
-                           users_load(second, "add_one"), users_load(second, "sums")};
+    uint32_t handles[4] = {c7x_test_dyn_load(client, "add_one"), c7x_test_dyn_load(client, "sums"),
+                           c7x_test_dyn_load(second, "add_one"), c7x_test_dyn_load(second, "sums")};
     (void)state;
     for (int i = 0; i < 6; i++) { /* three threads on each client */
         workers[i].client = i % 2 == 0 ? client : second;
@@ -292,7 +293,7 @@ static void u37_threads_and_models_of_one_process_do_not_mix(void **state)
 
 static void u42_an_output_that_was_not_written_is_no_success(void **state)
 {
-    uint32_t silent = users_load(client, "silent");
+    uint32_t silent = c7x_test_dyn_load(client, "silent");
     (void)state;
     for (int i = 0; i < 3; i++) { /* nothing; half of it; all of it */
         float numbers[4] = {(float)i, 2, 3, 4};
@@ -313,7 +314,7 @@ static void u42_every_byte_of_an_output_is_written(void **state)
     (void)state;
     assert_int_equal(c7x_shared_create(client, 2u << 20, "result", &window), C7X_OK);
     c7x_infer_options_init(client, &options);
-    options.handle = users_load(client, "big_output");
+    options.handle = c7x_test_dyn_load(client, "big_output");
     options.output = window;
     for (int poison = 0x55; poison <= 0xAA; poison += 0x55) {
         struct c7x_inference *inference;
@@ -356,7 +357,7 @@ static void u43_what_does_not_match_is_named_with_expected_and_got(void **state)
     struct c7x_client_tensor right = floats(numbers, 4);
     struct c7x_client_tensor wrong = right;
     struct c7x_client_tensor two[2] = {right, right};
-    uint32_t add_one = users_load(client, "add_one");
+    uint32_t add_one = c7x_test_dyn_load(client, "add_one");
     (void)state;
     wrong.dtype_code = C7X_DTYPE_INT;
     assert_refused(add_one, &wrong, 1, "\"x\": expected float32 [4], got int32 [4]");
@@ -373,7 +374,7 @@ static void u43_what_does_not_match_is_named_with_expected_and_got(void **state)
     assert_refused(add_one, &wrong, 1, "20");
     assert_refused(add_one, two, 2, "takes 1 inputs, got 2");
     assert_refused(add_one, NULL, 0, "takes 1 inputs, got 0");
-    users_run_add_one(client, add_one, 1); /* nobody was aborted */
+    c7x_test_call_add_one(client, add_one, 1); /* nobody was aborted */
 }
 
 /* ---- U48 ---- */
@@ -401,7 +402,7 @@ static void u48_tensors_have_the_names_that_the_model_gives_them(void **state)
     struct c7x_client_tensor inputs[2] = {floats(numbers, 576), floats(numbers, 256)};
     uint32_t handle = 0;
     (void)state;
-    assert_refused(users_load(client, "add_one"), inputs, 1, "\"x\"");
+    assert_refused(c7x_test_dyn_load(client, "add_one"), inputs, 1, "\"x\"");
     if (!load_network("silero-vad-16k", &handle))
         return;
     assert_refused(handle, inputs, 2, "\"input\": expected float32 [1, 576], got float32 [576]");

@@ -57,7 +57,7 @@ static void u07_both_sides_free_what_belonged_to_a_dead_peer(void **state)
     for (int round = 0; round < 5; round++) { /* the device dies */
         struct c7x_client *client = c7x_test_emulator_open(&emulator);
         struct c7x_shared *shared;
-        uint32_t spin = users_load(client, "spin");
+        uint32_t spin = c7x_test_dyn_load(client, "spin");
         assert_int_equal(c7x_shared_create(client, 65536, "own", &shared), C7X_OK);
         struct c7x_inference *inference = users_send_spin(client, spin, -1);
         c7x_test_emulator_status(&emulator, &status);
@@ -368,7 +368,7 @@ static void u28_a_library_works_with_the_firmware_before_and_after(void **state)
             fail_msg("0x%06x: %s", versions[i], c7x_client_last_error(NULL));
         assert_int_equal(c7x_client_ping(client, &version, NULL), C7X_OK);
         assert_int_equal(version, versions[i]);
-        uint32_t handle = users_load(client, "add_one");
+        uint32_t handle = c7x_test_dyn_load(client, "add_one");
         assert_int_equal(c7x_client_infer(client, handle, 0, &input, 1, &output, &count, NULL),
                          C7X_OK);
         assert_int_equal(*(const int32_t *)output.data, 42);
@@ -410,7 +410,7 @@ static void u39_the_next_client_works_after_one_was_killed(void **state)
         wait_us(2000);
         users_kill_victim(&victim);
         struct c7x_client *next = c7x_test_emulator_open(&emulator); /* at once */
-        users_run_add_one(next, users_load(next, "add_one"), 1);
+        c7x_test_call_add_one(next, c7x_test_dyn_load(next, "add_one"), 1);
         c7x_client_close(next);
         C7X_TEST_WAIT_UNTIL(c7x_test_emulator_is_idle(&emulator), 1000);
     }
@@ -426,7 +426,7 @@ static _Noreturn void be_victim(const char *point)
         struct c7x_client *client = c7x_test_emulator_open(&emulator);
         if (strcmp(point, "in_use") == 0) {
             struct c7x_shared *shared;
-            (void)users_send_spin(client, users_load(client, "spin"), 50);
+            (void)users_send_spin(client, c7x_test_dyn_load(client, "spin"), 50);
             assert_int_equal(c7x_shared_create(client, 1 << 20, "own", &shared), C7X_OK);
         }
     }

@@ -30,7 +30,7 @@ static int start(void **state)
     unsetenv("C7X_WATCHDOG");
     client = c7x_test_emulator_open(&emulator);
     other = c7x_test_emulator_open(&emulator);
-    others_module = users_load(other, "spin");
+    others_module = c7x_test_dyn_load(other, "spin");
     c7x_test_emulator_status(&emulator, &before);
     return 0;
 }
@@ -60,7 +60,7 @@ static void u38_a_hung_module_is_ended_and_others_go_on(void **state)
     c7x_test_needs_signals();
     (void)state;
     for (size_t i = 0; i < sizeof hangs / sizeof hangs[0]; i++) {
-        uint32_t hung = users_load(client, "faults");
+        uint32_t hung = c7x_test_dyn_load(client, "faults");
         uint32_t again;
         struct c7x_inference *hangs_there = users_send_spin(client, hung, hangs[i]);
         struct c7x_inference *waits = users_send_spin(other, others_module, 5);
@@ -73,7 +73,7 @@ static void u38_a_hung_module_is_ended_and_others_go_on(void **state)
         c7x_inference_free(waits);
         assert_int_equal(commit(hung, FAULT_NONE), C7X_FAULTED);
         assert_int_equal(c7x_client_dyn_unload(client, hung), C7X_OK);
-        again = users_load(client, "faults");
+        again = c7x_test_dyn_load(client, "faults");
         assert_int_equal(commit(again, FAULT_NONE), C7X_OK);
         assert_int_equal(c7x_client_dyn_unload(client, again), C7X_OK);
     }
@@ -95,7 +95,7 @@ static enum c7x_status commit_at_once(uint32_t handle, int32_t fault)
 static void spoil_core(enum c7x_status (*spoil)(uint32_t handle))
 {
     struct c7x_emulator_status after;
-    uint32_t bad = users_load(client, "faults");
+    uint32_t bad = c7x_test_dyn_load(client, "faults");
     struct c7x_inference *waits = users_send_spin(other, others_module, -1);
     struct c7x_inference *waits_too = users_send_spin(other, others_module, 1);
     assert_int_equal(spoil(bad), C7X_RESET);
@@ -110,8 +110,8 @@ static void spoil_core(enum c7x_status (*spoil)(uint32_t handle))
     c7x_client_close(other);
     client = c7x_test_emulator_open(&emulator);
     other = c7x_test_emulator_open(&emulator);
-    assert_int_equal(commit(users_load(client, "faults"), FAULT_NONE), C7X_OK);
-    users_run_add_one(other, users_load(other, "add_one"), 1);
+    assert_int_equal(commit(c7x_test_dyn_load(client, "faults"), FAULT_NONE), C7X_OK);
+    c7x_test_call_add_one(other, c7x_test_dyn_load(other, "add_one"), 1);
     c7x_test_emulator_status(&emulator, &after);
     assert_int_equal(after.pid, before.pid); /* nothing but the core */
     assert_int_equal(after.core_starts, before.core_starts + 1);
@@ -137,10 +137,10 @@ static void u38_a_clean_up_that_hangs_is_ended(void **state)
     uint32_t bad;
     c7x_test_needs_signals();
     (void)state;
-    bad = users_load(client, "faults");
+    bad = c7x_test_dyn_load(client, "faults");
     assert_int_equal(commit_at_once(bad, FAULT_CLEAN_UP), C7X_OK);
     assert_int_equal(c7x_client_dyn_unload(client, bad), C7X_OK);
-    assert_int_equal(commit(users_load(client, "faults"), FAULT_NONE), C7X_OK);
+    assert_int_equal(commit(c7x_test_dyn_load(client, "faults"), FAULT_NONE), C7X_OK);
     c7x_test_emulator_status(&emulator, &after);
     assert_int_equal(after.core_starts, before.core_starts);
 }

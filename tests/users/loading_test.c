@@ -97,8 +97,8 @@ static void assert_refused(const char *path, enum c7x_status status, const char 
     for (; *texts != NULL; texts++)
         users_assert_said(*texts);
     assert_null(strchr(c7x_client_last_error(client), '\n'));
-    handle = users_load(client, "add_one");
-    users_run_add_one(client, handle, 1);
+    handle = c7x_test_dyn_load(client, "add_one");
+    c7x_test_call_add_one(client, handle, 1);
     assert_int_equal(c7x_client_dyn_unload(client, handle), C7X_OK);
     open_anew();
     assert_heap_is(before);
@@ -141,7 +141,7 @@ static void a_module_of_47_mb_takes_heap_for_code_and_data_alone(void **state)
 {
     struct c7x_module_file file;
     struct pool before = heap();
-    uint32_t handle = users_load(client, "add_one");
+    uint32_t handle = c7x_test_dyn_load(client, "add_one");
     uint64_t small = before.free - heap().free;
     (void)state;
     assert_int_equal(c7x_client_dyn_unload(client, handle), C7X_OK);
@@ -150,7 +150,7 @@ static void a_module_of_47_mb_takes_heap_for_code_and_data_alone(void **state)
     c7x_test_module_grow_weights(&file, FULL_FILE_BYTES);
     handle = load_changed(&file);
     assert_int_equal(before.free - heap().free, small);
-    users_run_add_one(client, handle, 7);
+    c7x_test_call_add_one(client, handle, 7);
     assert_int_equal(c7x_client_dyn_unload(client, handle), C7X_OK);
     assert_heap_is(before);
     c7x_test_module_free(&file);
@@ -239,7 +239,7 @@ static void u16_random_loads_and_unloads_end_at_the_base_line(void **state)
         } else if (rand() % 3 == 0) {
             *handle = load_of_size((uint64_t)rand() % (2 * MB));
         } else {
-            *handle = users_load(client, names[rand() % 5]);
+            *handle = c7x_test_dyn_load(client, names[rand() % 5]);
         }
     }
     for (int i = 0; i < LIVE_MAX; i++) {
@@ -390,7 +390,7 @@ static void u25_a_newer_minor_version_loads(void **state)
     (void)state;
     c7x_test_module_read("add_one", &file);
     c7x_test_module_manifest(&file)->minor = 200;
-    users_run_add_one(client, load_changed(&file), 3);
+    c7x_test_call_add_one(client, load_changed(&file), 3);
     c7x_test_module_free(&file);
 }
 

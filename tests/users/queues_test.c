@@ -43,7 +43,7 @@ static int stop(void **state)
 static void u02_a_full_queue_is_busy_at_once(void **state)
 {
     struct c7x_inference *waiting[WAITING_MAX];
-    uint32_t spin = users_load(client, "spin");
+    uint32_t spin = c7x_test_dyn_load(client, "spin");
     (void)state;
     /* Runs on while the queue is filled, also on a machine that is slow and busy. */
     struct c7x_inference *running = users_send_spin(client, spin, 3000);
@@ -89,7 +89,7 @@ static int64_t late_ms(uint32_t spin, int64_t deadline_ms)
 
 static void u02_deadlines_hold(void **state)
 {
-    uint32_t spin = users_load(client, "spin");
+    uint32_t spin = c7x_test_dyn_load(client, "spin");
     (void)state;
     assert_true(late_ms(spin, 0) <= LATE_MS); /* try */
     assert_true(late_ms(spin, 1) <= LATE_MS);
@@ -104,9 +104,9 @@ static void u02_a_deadline_while_a_buffer_is_made_ends_nothing_else(void **state
 {
     struct c7x_emulator_status status;
     struct c7x_shared *late = NULL;
-    uint32_t add_one = users_load(client, "add_one");
+    uint32_t add_one = c7x_test_dyn_load(client, "add_one");
     (void)state;
-    users_run_add_one(client, add_one, 1);
+    c7x_test_call_add_one(client, add_one, 1);
     uint64_t free_bytes = users_free_bytes(client, "carve-out");
     c7x_test_emulator_status(&emulator, &status);
     assert_true(status.pid > 1);
@@ -119,7 +119,7 @@ static void u02_a_deadline_while_a_buffer_is_made_ends_nothing_else(void **state
     assert_int_equal(created, C7X_TIMEOUT);
     assert_true(took >= 19 && took < 1000);
     c7x_client_set_deadline(client, USERS_SOON_MS);
-    users_run_add_one(client, add_one, 2);
+    c7x_test_call_add_one(client, add_one, 2);
     assert_int_equal(c7x_shared_create(client, 1 << 20, "in time", &late), C7X_OK);
     c7x_shared_free(late);
     assert_int_equal(users_free_bytes(client, "carve-out"), free_bytes);
@@ -130,10 +130,10 @@ static void u02_close_comes_back_from_a_device_that_hangs(void **state)
 {
     struct c7x_emulator_status status;
     struct c7x_client *hanging = users_open_as(&emulator, "hanging");
-    uint32_t add_one = users_load(hanging, "add_one");
+    uint32_t add_one = c7x_test_dyn_load(hanging, "add_one");
     struct c7x_shared *shared;
     (void)state;
-    users_run_add_one(hanging, add_one, 1);
+    c7x_test_call_add_one(hanging, add_one, 1);
     assert_int_equal(c7x_shared_create(hanging, 65536, "own", &shared), C7X_OK);
     c7x_test_emulator_status(&emulator, &status);
     assert_true(status.core_pid > 1);
@@ -157,15 +157,15 @@ static void u04_the_second_round_is_as_good_as_the_first(void **state)
     (void)state;
     for (int round = 0; round < c7x_test_rounds(1000); round++) {
         struct c7x_client *next = c7x_test_emulator_open(&emulator);
-        uint32_t add_one = users_load(next, "add_one");
-        users_run_add_one(next, add_one, (float)round);
+        uint32_t add_one = c7x_test_dyn_load(next, "add_one");
+        c7x_test_call_add_one(next, add_one, (float)round);
         if (round % 4 == 0) { /* goes away while the device works for it: the answer comes late */
-            uint32_t spin = users_load(next, "spin");
+            uint32_t spin = c7x_test_dyn_load(next, "spin");
             c7x_client_set_deadline(next, 1);
             enum c7x_status status = users_spin(next, spin, 5);
             assert_true(status == C7X_TIMEOUT || status == C7X_OK); /* we came too late ourselves */
             c7x_client_set_deadline(next, USERS_SOON_MS);
-            users_run_add_one(next, add_one, (float)round); /* nobody got it */
+            c7x_test_call_add_one(next, add_one, (float)round); /* nobody got it */
         }
         c7x_client_close(next);
     }
@@ -180,8 +180,8 @@ static void u30_a_device_is_shared_and_says_by_whom(void **state)
     struct c7x_client *door = users_open_as(&emulator, "door");
     struct c7x_session_info *sessions;
     (void)state;
-    uint32_t spin = users_load(camera, "spin");
-    uint32_t other_spin = users_load(door, "spin");
+    uint32_t spin = c7x_test_dyn_load(camera, "spin");
+    uint32_t other_spin = c7x_test_dyn_load(door, "spin");
     struct c7x_inference *first = users_send_spin(camera, spin, 200);
     struct c7x_inference *second = users_send_spin(door, other_spin, 1); /* waits; not refused */
     const struct c7x_session_info *session = users_find_session(client, "camera", &sessions);
@@ -213,7 +213,7 @@ static void hold_all_modules(const struct c7x_test_emulator *device)
     uint32_t handle;
     c7x_test_module_path("add_one", path);
     for (int i = 0; i < MODULES_MAX; i++)
-        (void)users_load(greedy, "add_one");
+        (void)c7x_test_dyn_load(greedy, "add_one");
     assert_int_equal(c7x_client_dyn_load(greedy, path, &handle), C7X_BUSY);
     users_assert_said("64 modules");
     users_assert_said("greedy");
@@ -236,7 +236,7 @@ static void u31_one_process_does_not_eat_the_pool(void **state)
     size_t count;
     (void)state;
     struct users_victim greedy = users_start_victim("hold_all_modules", emulator.device);
-    users_run_add_one(client, users_load(client, "add_one"), 1); /* others still may */
+    c7x_test_call_add_one(client, c7x_test_dyn_load(client, "add_one"), 1); /* others still may */
     users_kill_victim(&greedy);
     C7X_TEST_WAIT_UNTIL(holds_nothing("greedy"), 1000);
     assert_int_equal(c7x_client_list_modules(client, &modules, &count), C7X_OK);
@@ -258,8 +258,8 @@ static uint32_t jobs_completed(void)
 static void u34_what_waits_is_taken_back_with_its_deadline(void **state)
 {
     struct c7x_client *impatient = users_open_as(&emulator, "impatient");
-    uint32_t spin = users_load(client, "spin");
-    uint32_t other_spin = users_load(impatient, "spin");
+    uint32_t spin = c7x_test_dyn_load(client, "spin");
+    uint32_t other_spin = c7x_test_dyn_load(impatient, "spin");
     uint32_t before = jobs_completed();
     (void)state;
     struct c7x_inference *running = users_send_spin(client, spin, 300);
@@ -279,7 +279,7 @@ static void u34_a_buffer_is_not_ours_before_the_dsp_lets_go_of_it(void **state)
     struct c7x_infer_options options;
     struct c7x_inference *inference;
     struct c7x_shared *window;
-    uint32_t holds = users_load(client, "holds"); /* one critical section */
+    uint32_t holds = c7x_test_dyn_load(client, "holds"); /* one critical section */
     (void)state;
     assert_int_equal(c7x_shared_create(client, 4096, "frame", &window), C7X_OK);
     assert_int_equal(c7x_shared_begin(window, C7X_CPU_WRITE), C7X_OK);
@@ -316,7 +316,7 @@ static bool something_runs(void)
 /* The rest of its time is not spent on what nobody wants any more. */
 static void u34_what_runs_stops_at_the_end_of_its_section(void **state)
 {
-    uint32_t spin = users_load(client, "spin"); /* a section each millisecond */
+    uint32_t spin = c7x_test_dyn_load(client, "spin"); /* a section each millisecond */
     (void)state;
     for (int round = 0; round < 3; round++) {
         struct c7x_inference *endless = users_send_spin(client, spin, -1);
@@ -337,8 +337,8 @@ static void u40_a_timeout_is_a_timeout_and_a_session_is_freed(void **state)
     uint64_t free_bytes = users_free_bytes(client, "DDR heap");
     (void)state;
     struct c7x_client *failing = users_open_as(&emulator, "failing");
-    uint32_t spin = users_load(failing, "spin");
-    uint32_t fails = users_load(failing, "fails");
+    uint32_t spin = c7x_test_dyn_load(failing, "spin");
+    uint32_t fails = c7x_test_dyn_load(failing, "fails");
     int none = 0;
     c7x_client_set_deadline(failing, 10);
     assert_int_equal(users_spin(failing, spin, 100), C7X_TIMEOUT);

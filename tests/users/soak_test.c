@@ -274,7 +274,7 @@ static int be_victim(const char *device)
     options.device = device;
     if (c7x_client_open_with(&options, &client) != C7X_OK)
         return 1;
-    uint32_t spin = users_load(client, "spin");
+    uint32_t spin = c7x_test_dyn_load(client, "spin");
     users_say_arrived();
     for (;;) /* until it is killed, or the core is */
         if (users_spin(client, spin, 1) != C7X_OK)
@@ -296,7 +296,8 @@ static void spoil_core(void)
 {
     struct c7x_client *client;
     assert_int_equal(open_client(&client), C7X_OK);
-    assert_int_equal(users_spin(client, users_load(client, "faults"), FAULT_CORE), C7X_RESET);
+    assert_int_equal(users_spin(client, c7x_test_dyn_load(client, "faults"), FAULT_CORE),
+                     C7X_RESET);
     c7x_client_close(client);
     (void)atomic_fetch_add(&counts.resets, 1);
 }

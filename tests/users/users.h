@@ -7,15 +7,13 @@
 #define C7X_TESTS_USERS_USERS_H
 
 #include "c7x_compute_client.h"
+#include "support/calls.h"
 #include "support/emulator_device.h"
 
 #include <stdbool.h>
 
 #define USERS_SOON_MS 30000 /* far more than anything here takes */
 
-uint32_t users_load(struct c7x_client *client, const char *module);
-/* Runs add_one on first, 2, 3, 4 and checks the result. */
-void users_run_add_one(struct c7x_client *client, uint32_t handle, float first);
 /* Runs for about `ms`. */
 enum c7x_status users_spin(struct c7x_client *client, uint32_t handle, int32_t ms);
 struct c7x_inference *users_send_spin(struct c7x_client *client, uint32_t handle, int32_t ms);
