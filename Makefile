@@ -34,8 +34,8 @@ models: all ## compile the real models and compare them with onnxruntime
 	@$(PYTHON) tests/models/run.py
 
 .PHONY: bench
-bench: all ## measure, each figure beside its limit or peer; writes build/bench/results.json
-	@$(PYTHON) bench/bench.py
+bench: all ## measure, each figure beside its limit or peer; writes build/bench: make bench [ONLY=GROUP]
+	@$(PYTHON) bench/bench.py $(ONLY)
 
 .PHONY: asan tsan
 asan: all ## the tests under AddressSanitizer and UBSan, with the two smallest models

@@ -1,240 +1,102 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times the real models against onnxruntime, one thread each, in turns within one run; the loader on
-modules of growing size; pre-emption and priorities; and what recording events costs.
+"""Measures, each figure beside its limit or peer in the same run: prints one table, and writes results.json and a picture
+of each group, GROUP.svg, to build/bench. docs/benchmarks.md says what the rows and fields are.
 
-Prints a table and writes build/bench/results.json: a list of {name, unit, ratio, goal, met}, where
-ratio is ours over onnxruntime's (`models-mean`: the geometric mean over all models), and goal and
-met are null where no goal is set. Of the rows of bench/priority.c, which have us, too, it is over the limit
-named there. Of `load-KIND-Nx`, which has ms, too, it is the time for each symbol and relocation over that of
-the smallest module, 1x.
-Exits 1 when a goal is missed.
+Exits 1 when a goal is missed, and 2 when something could not be measured.
 """
 
 import argparse
-import json
-import os
-import statistics
+import functools
 import subprocess
 import sys
-import time
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
+from c7x_compile.errors import CompileError
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "models"))
+import loading_group
+import models_group
+import picture
+import priority_group
+import results
+import trace_group
+from programs import BUILD
 
-from c7x_compile import check, onnx_model  # noqa: E402
-from c7x_compile.errors import CompileError  # noqa: E402
-import recording  # noqa: E402
-from models import MODELS  # noqa: E402
+FOLDER = BUILD / "bench"
 
-RESULTS = ROOT / "build" / "bench" / "results.json"
-MODEL_GOAL = 0.85
-MODELS_GOAL = 0.55  # of the geometric mean over all models
-ROUND_SECONDS = 0.25
-PRIORITY_GOALS = {"preempt-section": 2.0, "critical-section": 1.0, "priority-p99": 1.0, "priority-load": 1.0}
-LOADING_GOAL = 2.0  # linear, but for the caches that larger tables leave
+# The name of each group, and what gives its rows one by one, of Options.
+GROUPS = {
+    **{group: functools.partial(models_group.measure, group) for group in models_group.GOALS},
+    "loading": loading_group.measure,
+    "priority": priority_group.measure,
+    "trace": trace_group.measure,
+}
 
 
-class DeviceSession:
-    """A module loaded once on the emulated device, through `c7x_compute session-run`."""
+@dataclass(frozen=True)
+class Options:
+    """names: groups and models to measure, all when there are none; rounds: of each row; None: as its group has it."""
 
-    def __init__(self, module, inputs):
-        """inputs: list of arrays, the same for every call."""
-        self._data = b"".join(np.ascontiguousarray(array).tobytes() for array in inputs)
-        request = {
-            "op": "infer",
-            "num_inputs": len(inputs),
-            "input_size": len(self._data),
-            "shape": ";".join(",".join(map(str, array.shape)) for array in inputs),
-            "dtype": ";".join(str(array.dtype) for array in inputs),
-        }
-        self._request = json.dumps(request, separators=(",", ":")).encode() + b"\n"
-        self._process = subprocess.Popen(
-            [check.find_c7x_compute(), "session-run", "--module", str(module)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        self._reply()
+    names: tuple = ()
+    rounds: int | None = None
 
-    def infer(self):
-        """Runs the model once. Returns (nanoseconds on the device, output bytes, reply)."""
-        self._process.stdin.write(self._request + self._data)
-        self._process.stdin.flush()
-        reply = self._reply()
-        data = self._process.stdout.read(reply.get("output_size", 0))
-        return reply["cycles"], data, reply
-
-    def close(self):
-        self._process.stdin.close()
-        self._process.wait(timeout=30)
-        self._process.stdout.close()
-
-    def _reply(self):
-        line = self._process.stdout.readline()
-        reply = json.loads(line) if line else {"error": "the session ended"}
-        if reply.get("status") not in ("ok", "ready"):
-            raise CompileError(reply.get("error", "the session failed"))
-        return reply
+    def wants(self, *names):
+        """Whether one of the names is asked for, or all are."""
+        return not self.names or any(name in self.names for name in names)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "names", nargs="*", help="models, loading, priority or trace; all when none is given"
-    )
-    parser.add_argument("--rounds", type=int, default=8, help="turns for each side (default 8)")
-    args = parser.parse_args()
-    results = []
-    print(f"{'model':<16}{'ours ms':>10}{'onnxruntime ms':>16}{'ratio':>8}{'goal':>8}")
-    for model in MODELS:
-        if args.names and model.name not in args.names:
-            continue
-        model.compile()
-        ours, theirs = measure(model, args.rounds)
-        ratio = ours / theirs
-        results.append(rate(model.name, ratio, MODEL_GOAL))
-        times = f"{ours:>10.3f}{theirs:>16.3f}"
-        print(f"{model.name:<16}{times}{show(results[-1])}", flush=True)
-    if len(results) == len(MODELS):
-        mean = statistics.geometric_mean(result["ratio"] for result in results)
-        results.append(rate("models-mean", mean, MODELS_GOAL))
-        print(f"{'models-mean':<16}{'':>26}{show(results[-1])}", flush=True)
-    if not args.names or "loading" in args.names:
-        results += measure_loading()
-    if not args.names or "priority" in args.names:
-        results += measure_priorities()
-    if not args.names or "trace" in args.names:
-        results += measure_trace()
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-    return 1 if any(result["met"] is False for result in results) else 0
-
-
-def rate(name, ratio, goal):
-    """The result of a model, or of all of them, with a goal for its ratio."""
-    return {
-        "name": name,
-        "unit": "ratio",
-        "ratio": round(ratio, 3),
-        "goal": goal,
-        "met": ratio <= goal,
-    }
-
-
-def show(result):
-    """Ratio and goal as columns of the table."""
-    goal = f"{result['goal']:.2f}{'' if result['met'] else ' missed'}"
-    return f"{result['ratio']:>8.2f}{goal:>8}"
-
-
-def measure_loading():
-    """The rows of the loader, for modules of 20,000 symbols and 200,000 relocations, and multiples."""
-    program = ROOT / "build" / "bench" / "bench_loading"
-    text = subprocess.run([str(program)], stdout=subprocess.PIPE, text=True, check=True).stdout
-    rows, base = [], {}
-    print(f"{'module':<16}{'load ms':>10}{'copy ms':>16}{'ratio':>8}{'goal':>8}")
-    for line in text.splitlines():
-        kind, factor, load, copy = line.split()
-        each = float(load) / int(factor)
-        ratio = each / base.setdefault(kind, each)
-        met = ratio <= LOADING_GOAL
-        name = f"load-{kind}-{factor}x"
-        rows.append(
-            {
-                "name": name,
-                "unit": "ratio",
-                "ratio": round(ratio, 3),
-                "goal": LOADING_GOAL,
-                "met": met,
-                "ms": float(load),
-            }
-        )
-        shown = f"{LOADING_GOAL:.1f}{'' if met else ' missed'}"
-        print(f"{name:<16}{float(load):>10.3f}{float(copy):>16.3f}{ratio:>8.2f}{shown:>8}", flush=True)
-    return rows
-
-
-def measure_priorities():
-    """The rows of pre-emption, critical sections and priorities; bench/priority.c says what each is."""
-    command = [str(ROOT / "build" / "bench" / "bench_priority"), str(ROOT / "build/tests/modules")]
-    environment = {**os.environ, "C7X_EMULATOR": str(ROOT / "build/bin/c7x_emulator")}
-    text = subprocess.run(
-        command, stdout=subprocess.PIPE, text=True, check=True, env=environment
-    ).stdout
-    rows = []
-    print(f"{'priorities':<16}{'us':>10}{'limit us':>16}{'ratio':>8}{'goal':>8}")
-    for line in text.splitlines():
-        name, us, limit = line.split()
-        ratio, goal = float(us) / float(limit), PRIORITY_GOALS.get(name)
-        met = None if goal is None else ratio <= goal
-        rows.append(
-            {
-                "name": name,
-                "unit": "ratio",
-                "ratio": round(ratio, 3),
-                "goal": goal,
-                "met": met,
-                "us": float(us),
-            }
-        )
-        shown = "-" if goal is None else f"{goal:.1f}{'' if met else ' missed'}"
-        print(f"{name:<16}{float(us):>10.3f}{float(limit):>16.3f}{ratio:>8.2f}{shown:>8}", flush=True)
-    return rows
-
-
-def measure_trace():
-    """The rows of a recording, with the smallest of the PP-OCR networks."""
-    model = next(model for model in MODELS if model.name == "ppocr-cls")
-    model.compile()
-    specialised = model.specialised()
-    inputs = model.inputs(0)
-    arrays = [inputs[value.name] for value in onnx_model.graph_inputs(specialised)]
-    return recording.measure(
-        check.find_c7x_compute(), ROOT / "build" / "bench" / "bench_trace", lambda: DeviceSession(model.module, arrays)
-    )
-
-
-def measure(model, rounds):
-    """Median milliseconds of (ours, onnxruntime): the sides take turns of ROUND_SECONDS, so that what
-    else the machine does falls on both. Warm-up is not counted."""
-    specialised = model.specialised()
-    session = onnx_model.session(specialised)
-    inputs = model.inputs(0)
-    names = [value.name for value in onnx_model.graph_inputs(specialised)]
-    device = DeviceSession(model.module, [inputs[name] for name in names])
+    folder, options = _parse()
     try:
-        expected = session.run(None, inputs)
-        _, data, reply = device.infer()
-        if check.worst_error(check.split_outputs(data, reply), expected) > check.ERROR_LIMIT:
-            raise CompileError(f"{model.name}: wrong result")
-        ours, theirs = [], []
-        for _ in range(rounds):
-            ours += _turn(lambda: device.infer()[0] / 1e6)
-            theirs += _turn(lambda: _timed(session, inputs))
-    finally:
-        device.close()
-    return statistics.median(ours), statistics.median(theirs)
+        entries = print_rows(measure(options))
+    except (CompileError, subprocess.CalledProcessError, OSError) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 2
+    results.write_json(folder / "results.json", entries)
+    for group in dict.fromkeys(entry.group for entry in entries):
+        rows = [entry for entry in entries if entry.group == group]
+        (folder / f"{group}.svg").write_text(picture.draw(group, rows))
+    missed = [entry.name for entry in entries if entry.met is False]
+    if missed:
+        print(f"goals missed: {', '.join(missed)}")
+    return 1 if missed else 0
 
 
-def _turn(once):
-    end = time.perf_counter() + ROUND_SECONDS
-    times = [once()]
-    while time.perf_counter() < end:
-        times.append(once())
-    return times
+def print_rows(rows):
+    """The table; returns the rows as a list."""
+    entries = []
+    print(results.HEAD)
+    for entry in rows:
+        entries.append(entry)
+        print(results.line(entry), flush=True)
+    return entries
 
 
-def _timed(session, inputs):
-    begin = time.perf_counter()
-    session.run(None, inputs)
-    return (time.perf_counter() - begin) * 1e3
+def measure(options):
+    """The rows of all groups that are asked for, one by one."""
+    for group, measure_group in GROUPS.items():
+        if options.wants(*names_in(group)):
+            yield from measure_group(options)
+
+
+def names_in(group):
+    """What chooses the group: its name, and those of its models."""
+    return [group, *(model.name for model in models_group.MODELS if model.group == group)]
+
+
+def _parse():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help=f"{', '.join(GROUPS)}, or models; all when none is given")
+    parser.add_argument("--rounds", type=int, help="turns of each row with its limit (default: as the group has it)")
+    parser.add_argument("--output", type=Path, default=FOLDER, help="where results and pictures go (default build/bench)")
+    args = parser.parse_args()
+    unknown = set(args.names) - {name for group in GROUPS for name in names_in(group)}
+    if unknown:
+        parser.error(f"no such group or model: {', '.join(sorted(unknown))}")
+    if args.rounds is not None and args.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    return args.output, Options(tuple(args.names), args.rounds)
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except CompileError as error:
-        print(f"bench: {error}", file=sys.stderr)
-        sys.exit(1)
+    sys.exit(main())

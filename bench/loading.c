@@ -3,9 +3,10 @@
  * Times the loader on made-up modules of 20,000 symbols and 200,000 relocations, and 2, 4 and 8
  * times as many: all steps of a load but the last, and one look-up of every symbol.
  *
- * Prints one line each: KIND FACTOR MILLISECONDS COPY, the best of a few turns, where COPY is how
- * long a plain copy of the file takes in the same turns.
+ * Prints samples (samples.h) load-KIND-FACTORx, in ms: `load`, and `copy`, how long a plain copy of
+ * the file takes. The best of a few turns is the sample of a round: what else runs only adds.
  */
+#include "bench/samples.h"
 #include "firmware/exports/exports.h"
 #include "firmware/loader/arch/arch.h"
 #include "firmware/loader/elf64.h"
@@ -22,7 +23,8 @@
 #define NAME_BYTES 32u
 #define DATA_BYTES 65536u
 #define PAGE 4096u
-#define TURNS 5
+#define TURNS 3 /* in a round */
+#define FACTORS 4
 #define HEAP_BYTES (1ull << 30)
 #define IMPORT_EVERY 4u /* one symbol of so many is an import */
 
@@ -218,35 +220,55 @@ static double copy_ms(const struct plan *plan, const uint8_t *file, uint8_t *to)
     return (double)(c7x_os_clock_ns() - begin) / 1e6;
 }
 
-static void measure(const char *kind, const struct plan *plan, unsigned factor,
-                    struct c7x_heap *heap)
+struct row {
+    char name[32];
+    struct plan plan;
+    uint8_t *file;
+    uint8_t *copy; /* as long */
+};
+
+static struct row make_row(const char *kind, struct plan plan, unsigned factor)
 {
-    uint8_t *file = make_file(plan);
-    uint8_t *copy = malloc(plan->size);
+    struct row row = {.plan = plan, .file = make_file(&plan), .copy = malloc(plan.size)};
+    (void)snprintf(row.name, sizeof row.name, "load-%s-%ux", kind, factor);
+    memset(row.copy, 0, plan.size);
+    return row;
+}
+
+static void measure(const struct row *row, struct c7x_heap *heap)
+{
     double best = 0;
     double best_copy = 0;
     for (int turn = 0; turn < TURNS; turn++) {
-        double copied = copy_ms(plan, file, copy);
-        double loaded = load_ms(plan, file, heap);
+        double copied = copy_ms(&row->plan, row->file, row->copy);
+        double loaded = load_ms(&row->plan, row->file, heap);
         best = turn == 0 || loaded < best ? loaded : best;
         best_copy = turn == 0 || copied < best_copy ? copied : best_copy;
     }
-    printf("%s %u %.3f %.3f\n", kind, factor, best, best_copy);
-    free(copy);
-    free(file);
+    c7x_bench_print_one(row->name, "load", best);
+    c7x_bench_print_one(row->name, "copy", best_copy);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    static struct row rows[2 * FACTORS];
+    int rounds = c7x_bench_rounds(argc == 2 ? argv[1] : "", "bench_loading ROUNDS");
     uint8_t *region = aligned_alloc(PAGE, HEAP_BYTES);
     struct c7x_heap *heap = region == NULL ? NULL : c7x_heap_create(region, HEAP_BYTES, "bench");
     if (heap == NULL)
         return 1;
-    for (unsigned factor = 1; factor <= 8; factor *= 2) {
-        struct plan native = make_plan(c7x_arch_native(), NATIVE_WORD, factor);
-        struct plan c7x = make_plan(&c7x_arch_c7x, C7X_WORD, factor);
-        measure("native", &native, factor, heap);
-        measure("c7x", &c7x, factor, heap);
+    for (unsigned i = 0; i < FACTORS; i++) {
+        struct plan native = make_plan(c7x_arch_native(), NATIVE_WORD, 1u << i);
+        struct plan c7x = make_plan(&c7x_arch_c7x, C7X_WORD, 1u << i);
+        rows[i] = make_row("native", native, 1u << i);
+        rows[FACTORS + i] = make_row("c7x", c7x, 1u << i);
+    }
+    for (int round = 0; round < rounds; round++)
+        for (int i = 0; i < 2 * FACTORS; i++)
+            measure(&rows[i], heap);
+    for (int i = 0; i < 2 * FACTORS; i++) {
+        free(rows[i].file);
+        free(rows[i].copy);
     }
     c7x_heap_destroy(heap);
     free(region);

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Times of pre-emption, critical sections and priorities, each beside what limits it in the same
- * run. Prints one line each: NAME MICROSECONDS LIMIT-MICROSECONDS.
+ * Times of pre-emption, critical sections and priorities, and what limits them, in turns. Prints
+ * samples (samples.h) in us:
  *
- *   preempt-section    from the submit of a higher job to its first instruction, while a lower one
- *                      runs short sections; limit: a signal to a thread and back
+ *   preempt-section    `ours` from the submit of a higher job to its first instruction, while a
+ *                      lower one runs short sections; `limit` a signal to a thread and back
  *   preempt-anywhere   the same while the lower one runs with interrupts on
- *   critical-section   a TVM_lockInterrupts and its unlock; limit: 20 ns
- *   priority-p99       the 99th percentile of a short request at PRI_1 while PRI_8 computes, on an
- *                      emulator; limit: the same alone, the longest section, and 50 us
- *   priority-load      the same while a module of 100 MB of data is loaded, again and again; limit:
- *                      the same alone, and the millisecond that a step of a load may take
- *   priority-mixed     1000 requests of each of 8 clients at 8 priorities; limit: all at one
+ *   critical-section   `ours` a TVM_lockInterrupts and its unlock
+ *   priority-p99       `ours` a short request at PRI_1 while PRI_8 computes, on an emulator;
+ *                      `alone` the same alone, `section` the longest section of the one at PRI_8
+ *   priority-load      `ours` a short request at PRI_1 while a module of 100 MB of data is loaded,
+ *                      again and again; `alone`
+ *   priority-mixed     `ours` of 1000 requests of each of 8 clients at 8 priorities, their mean;
+ *                      `limit` all at one priority
  */
 #define _GNU_SOURCE
+#include "bench/samples.h"
 #include "c7x_compute_client.h"
 #include "c7x_module.h"
 #include "firmware/loader/elf64.h"
@@ -29,12 +31,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TURNS 2001
-#define PAIRS 5000000
+#define TURNS 401
+#define PAIRS 1000000
 #define REQUESTS 500
 #define MIXED 1000
 #define PRIORITIES 8
-#define RUNS 5
 #define LARGE_BYTES ((uint64_t)100 << 20)
 
 static void check(enum c7x_status status, const char *what)
@@ -44,20 +45,6 @@ static void check(enum c7x_status status, const char *what)
     fprintf(stderr, "priority: %s: %s: %s\n", what, c7x_status_name(status),
             c7x_client_last_error(NULL));
     exit(1);
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* The value at that part of the sorted list. */
-static double part_of(double *values, size_t count, double part)
-{
-    qsort(values, count, sizeof *values, compare);
-    return values[(size_t)((double)(count - 1) * part)];
 }
 
 static double since_us(int64_t begin)
@@ -96,7 +83,7 @@ static double wait_for_arrival(int64_t begin)
     return since_us(begin);
 }
 
-static double signal_round_trip(void)
+static void signal_round_trips(const char *name)
 {
     static double times[TURNS];
     pthread_t thread;
@@ -112,7 +99,7 @@ static double signal_round_trip(void)
     }
     atomic_store(&stopping, true);
     (void)pthread_join(thread, NULL);
-    return part_of(times, TURNS, 0.5);
+    c7x_bench_print(name, "limit", times, TURNS);
 }
 
 static void run_sections(struct c7x_job *job)
@@ -155,7 +142,7 @@ static void do_nothing_either(void)
 }
 
 /* From submit to the first instruction of the higher job, and until the lower one is back. */
-static double preemption(void (*run_low)(struct c7x_job *job))
+static void preemptions(const char *name, void (*run_low)(struct c7x_job *job))
 {
     static double times[TURNS];
     const struct c7x_core_config config = {.number = 1,
@@ -186,19 +173,18 @@ static double preemption(void (*run_low)(struct c7x_job *job))
     c7x_core_stop(&core);
     c7x_os_task_join(&task);
     c7x_core_deinit(&core);
-    return part_of(times, TURNS, 0.5);
+    c7x_bench_print(name, "ours", times, TURNS);
 }
 
-static double critical_section(void)
+static void critical_section(void)
 {
     struct c7x_tvm_context context = {0};
     c7x_tvm_context_set(&context);
     int64_t begin = c7x_os_clock_ns();
     for (int i = 0; i < PAIRS; i++)
         TVM_unlockInterrupts(TVM_lockInterrupts());
-    double each = since_us(begin) / PAIRS;
+    c7x_bench_print_one("critical-section", "ours", since_us(begin) / PAIRS);
     c7x_tvm_context_set(NULL);
-    return each;
 }
 
 /* ---- An emulator ---- */
@@ -259,7 +245,8 @@ static void start(struct runner *runner)
         exit(1);
 }
 
-static double p99(struct c7x_client *client, uint32_t handle)
+static void short_requests(const char *name, const char *side, struct c7x_client *client,
+                           uint32_t handle)
 {
     static double times[REQUESTS];
     for (int i = 0; i < REQUESTS; i++) {
@@ -267,33 +254,23 @@ static double p99(struct c7x_client *client, uint32_t handle)
         check(spin(client, handle, 0), "infer");
         times[i] = since_us(begin);
     }
-    return part_of(times, REQUESTS, 0.99);
+    c7x_bench_print(name, side, times, REQUESTS);
 }
 
-/* Median of runs; *out_limit is of those runs, too. */
-static double high_while_low_computes(double *out_limit)
+static void high_while_low_computes(struct c7x_client *client, uint32_t handle)
 {
-    double with[RUNS];
-    double limits[RUNS];
-    struct c7x_client *client = open_client(1);
-    uint32_t handle = load(client, "spin");
-    for (int run = 0; run < RUNS; run++) {
-        struct runner low = {.priority = 8, .ms = 50, .requests = -1};
-        double alone = p99(client, handle);
-        int64_t begin = c7x_os_clock_ns();
-        check(spin(client, handle, 100), "infer");
-        double section = since_us(begin) / 100;
-        atomic_store(&stopping, false);
-        start(&low);
-        check(spin(client, handle, 100), "infer"); /* until it surely computes */
-        with[run] = p99(client, handle);
-        atomic_store(&stopping, true);
-        (void)pthread_join(low.thread, NULL);
-        limits[run] = alone + section + 50;
-    }
-    c7x_client_close(client);
-    *out_limit = part_of(limits, RUNS, 0.5);
-    return part_of(with, RUNS, 0.5);
+    static const char name[] = "priority-p99";
+    struct runner low = {.priority = 8, .ms = 50, .requests = -1};
+    short_requests(name, "alone", client, handle);
+    int64_t begin = c7x_os_clock_ns();
+    check(spin(client, handle, 100), "infer");
+    c7x_bench_print_one(name, "section", since_us(begin) / 100);
+    atomic_store(&stopping, false);
+    start(&low);
+    check(spin(client, handle, 100), "infer"); /* until it surely computes */
+    short_requests(name, "ours", client, handle);
+    atomic_store(&stopping, true);
+    (void)pthread_join(low.thread, NULL);
 }
 
 /* A copy of a module without weights that has so much more zeroed data. */
@@ -334,33 +311,21 @@ static void *load_and_unload(void *context)
     return NULL;
 }
 
-static double high_while_loads_go_on(double *out_limit)
+static void high_while_loads_go_on(struct c7x_client *client, uint32_t handle, char *path)
 {
-    char path[64];
-    double with[RUNS];
-    double limits[RUNS];
-    struct c7x_client *client = open_client(1);
-    uint32_t handle = load(client, "spin");
-    (void)snprintf(path, sizeof path, "/tmp/c7x-bench-%d.out", (int)getpid());
-    make_large_module(path);
-    for (int run = 0; run < RUNS; run++) {
-        pthread_t thread;
-        limits[run] = p99(client, handle) + 1000;
-        atomic_store(&stopping, false);
-        if (pthread_create(&thread, NULL, load_and_unload, path) != 0)
-            exit(1);
-        check(spin(client, handle, 20), "infer");
-        with[run] = p99(client, handle);
-        atomic_store(&stopping, true);
-        (void)pthread_join(thread, NULL);
-    }
-    c7x_client_close(client);
-    (void)unlink(path);
-    *out_limit = part_of(limits, RUNS, 0.5);
-    return part_of(with, RUNS, 0.5);
+    static const char name[] = "priority-load";
+    pthread_t thread;
+    short_requests(name, "alone", client, handle);
+    atomic_store(&stopping, false);
+    if (pthread_create(&thread, NULL, load_and_unload, path) != 0)
+        exit(1);
+    check(spin(client, handle, 20), "infer");
+    short_requests(name, "ours", client, handle);
+    atomic_store(&stopping, true);
+    (void)pthread_join(thread, NULL);
 }
 
-static double mixed(bool at_one)
+static void mixed(const char *side, bool at_one)
 {
     struct runner runners[PRIORITIES];
     atomic_store(&stopping, false);
@@ -371,34 +336,44 @@ static double mixed(bool at_one)
     }
     for (int i = 0; i < PRIORITIES; i++)
         (void)pthread_join(runners[i].thread, NULL);
-    return since_us(begin) / (PRIORITIES * MIXED);
+    c7x_bench_print_one("priority-mixed", side, since_us(begin) / (PRIORITIES * MIXED));
 }
 
-static void print(const char *name, double us, double limit)
+static void measure_core(void)
 {
-    printf("%s %.4f %.4f\n", name, us, limit);
-    (void)fflush(stdout);
+    signal_round_trips("preempt-section");
+    preemptions("preempt-section", run_sections);
+    signal_round_trips("preempt-anywhere");
+    preemptions("preempt-anywhere", run_openly);
+    critical_section();
+}
+
+static void measure_emulator(int rounds)
+{
+    char path[64];
+    struct c7x_client *client = open_client(1);
+    uint32_t handle = load(client, "spin");
+    (void)snprintf(path, sizeof path, "/tmp/c7x-bench-%d.out", (int)getpid());
+    make_large_module(path);
+    for (int round = 0; round < rounds; round++) {
+        high_while_low_computes(client, handle);
+        high_while_loads_go_on(client, handle, path);
+        mixed("limit", true);
+        mixed("ours", false);
+    }
+    (void)unlink(path);
+    c7x_client_close(client);
 }
 
 int main(int argc, char **argv)
 {
-    double limit;
-    if (argc != 2) {
-        fprintf(stderr, "usage: bench_priority FOLDER-OF-TEST-MODULES\n");
-        return 2;
-    }
+    static const char usage[] = "bench_priority FOLDER-OF-TEST-MODULES ROUNDS";
+    int rounds = c7x_bench_rounds(argc == 3 ? argv[2] : "", usage);
     (void)snprintf(modules, sizeof modules, "%s", argv[1]);
     (void)snprintf(device, sizeof device, "emu:/tmp/c7x-bench-%d.sock", (int)getpid());
-    double round_trip = signal_round_trip();
-    print("preempt-section", preemption(run_sections), round_trip);
-    print("preempt-anywhere", preemption(run_openly), round_trip);
-    print("critical-section", critical_section(), 0.020);
-    double with = high_while_low_computes(&limit);
-    print("priority-p99", with, limit);
-    with = high_while_loads_go_on(&limit);
-    print("priority-load", with, limit);
-    double at_one = mixed(true);
-    print("priority-mixed", mixed(false), at_one);
+    for (int round = 0; round < rounds; round++)
+        measure_core();
+    measure_emulator(rounds);
     check(c7x_emulator_stop(device, 1000), "stop");
     return 0;
 }

@@ -140,7 +140,8 @@ def main():
                        ("kernels", [sys.executable, "tests/kernels/run.py", "--build", str(build)], 300),
                        ("cpp", [sys.executable, "tests/cpp/run.py", "--build", str(build)], 600),
                        ("python", [sys.executable, "-m", "unittest", "discover", "-v", "-s", "tests/python"], 600),
-                       ("examples", [sys.executable, "tests/examples/run.py", "--build", str(build)], 300)]
+                       ("examples", [sys.executable, "tests/examples/run.py", "--build", str(build)], 300),
+                       ("bench", [sys.executable, "-m", "unittest", "discover", "-v", "-s", "tests/bench"], 120)]
         for name, command, seconds in suites:
             code, output, took = run(command, environment, seconds)
             count = count_unittest if "unittest" in command else count_closing

@@ -25,7 +25,7 @@ COMPILER = Path(sys.executable).with_name("c7x-compile")
 @dataclass(frozen=True)
 class Model:
     """inputs(seed) returns the input arrays by name; quick: one of the two for sanitizer runs; target: as in
-    c7x-compile --target."""
+    c7x-compile --target; group: whose goals it has, in bench/models_group.py."""
 
     name: str
     package: str
@@ -35,6 +35,7 @@ class Model:
     constants: dict = field(default_factory=dict)
     quick: bool = False
     target: str = "native"
+    group: str = "models"
 
     @property
     def path(self):
