@@ -37,6 +37,14 @@ models: all ## compile the real models and compare them with onnxruntime
 bench: all ## measure, each figure beside its limit or peer; writes build/bench: make bench [ONLY=GROUP]
 	@$(PYTHON) bench/bench.py $(ONLY)
 
+.PHONY: bench-guard
+bench-guard: all ## a quick bench: which ratios got worse than the stored ones by more than the spread
+	@$(PYTHON) bench/guard.py $(ONLY)
+
+.PHONY: bench-store
+bench-store: all ## measure what bench-guard compares with, and write bench/stored.json
+	@$(PYTHON) bench/guard.py --store
+
 .PHONY: asan tsan
 asan: all ## the tests under AddressSanitizer and UBSan, with the two smallest models
 	@$(MAKE) --no-print-directory programs BUILD=build-asan CMAKE_FLAGS="-DC7X_SANITIZE=address,undefined"
@@ -87,4 +95,4 @@ clean: ## remove all that was built
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9 ]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9 -]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

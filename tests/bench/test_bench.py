@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
+import guard  # noqa: E402
 import picture  # noqa: E402
 import programs  # noqa: E402
 import results  # noqa: E402
@@ -56,6 +57,46 @@ class Rows(unittest.TestCase):
         self.assertEqual(rows["a"]["ours"], [[1, 2], [4]])
         self.assertEqual(rows["a"]["limit"], [[3]])
         self.assertEqual(rows["b"]["ours"], [[0.5]])
+
+
+class Guard(unittest.TestCase):
+    def row(self, ratios, name="row"):
+        return results.compare("g", name, "ms", [[ratio] for ratio in ratios], 1, "one")
+
+    def test_what_lies_within_either_spread_is_not_worse(self):
+        for stored_spread, ratios, worse in ((0.0, [1.1] * 3, True), (0.2, [1.1] * 3, False), (0.0, [1.0, 1.1, 1.2], False),
+                                             (0.0, [1.019] * 3, False), (0.1, [1.2] * 3, True), (0.0, [0.5] * 3, False)):
+            stored = guard.Stored("row", 1.0, stored_spread)
+            self.assertIs(guard.is_worse(stored, self.row(ratios)), worse, f"{stored_spread} {ratios}")
+
+    def test_the_report_names_what_got_worse_and_what_it_knows_nothing_of(self):
+        stored = [guard.Stored("slow", 0.5, 0.1), guard.Stored("fast", 0.5, 0.1), guard.Stored("same", 0.5, 0.1),
+                  guard.Stored("gone", 0.5, 0.1)]
+        entries = [self.row([1.0], "slow"), self.row([0.25], "fast"), self.row([0.5], "same"), self.row([9.0], "new"),
+                   results.absent("g", "gone", "ms", "x", "not there")]
+        self.assertEqual(guard.report(stored, entries), [
+            "worse: slow 0.5000 -> 1.0000 (+100%, spread 10%)", "better: fast 0.5000 -> 0.2500 (-50%, spread 10%)",
+            "not stored: new", "bench-guard: 3 ratios compared, 1 worse"])
+
+    def test_what_is_stored_has_the_spread_between_runs_if_that_is_more(self):
+        runs = [[self.row([1.0, 1.0, 1.0], "a"), self.row([1.0, 2.0, 3.0], "b")],
+                [self.row([1.3, 1.3, 1.3], "a"), self.row([2.0, 2.0, 2.0], "b")],
+                [self.row([1.1, 1.1, 1.1], "a"), self.row([2.0, 2.0, 2.0], "b")]]
+        a, b = guard.summarise(runs)
+        self.assertEqual((a.name, a.ratio, a.spread), ("a", 1.1, round(0.3 / 1.1, 4)))
+        self.assertEqual((b.name, b.ratio, b.spread), ("b", 2.0, 1.0))
+
+    def test_what_is_stored_can_be_read_and_a_worse_ratio_does_not_fail(self):
+        _, rows = guard.read()
+        self.assertEqual(len({row.name for row in rows}), len(rows))
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "results.json"
+            results.write_json(path, [self.row([rows[0].ratio * 100], rows[0].name)])
+            done = subprocess.run([sys.executable, "bench/guard.py", "--results", str(path)], cwd=ROOT, text=True,
+                                  capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("1 ratios compared, 1 worse", done.stdout)
+        self.assertIn(f"worse: {rows[0].name}", done.stdout)
 
 
 class Written(unittest.TestCase):

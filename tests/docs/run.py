@@ -35,15 +35,15 @@ def files_that_are_named_exist(_):
 
 
 def verbs_that_are_named_exist(_):
-    verbs = set(re.findall(r"^([a-z0-9]+(?: [a-z0-9]+)*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    verbs = set(re.findall(r"^([a-z0-9-]+(?: [a-z0-9-]+)*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     verbs = {verb for group in verbs for verb in group.split()}
     for document in DOCUMENTS:
-        named = set(re.findall(r"(?:`|^    )make ([a-z0-9]+)", document.read_text(), re.MULTILINE))
+        named = set(re.findall(r"(?:`|^    )make ([a-z0-9-]+)", document.read_text(), re.MULTILINE))
         assert named <= verbs, f"{document.name}: no verb {named - verbs}"
 
 
 def every_verb_is_in_the_readme(_):
-    listed = set(re.findall(r"^([a-z0-9 ]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    listed = set(re.findall(r"^([a-z0-9 -]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
     verbs = {verb for group in listed for verb in group.split()} - {"all", "help", "clean"}
     readme = (ROOT / "README.md").read_text()
     missing = [verb for verb in verbs if not re.search(rf"`make {verb}[` ]", readme)]
