@@ -11,6 +11,7 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -246,6 +247,7 @@ struct distribution {
     int64_t p90;
     int64_t p99;
     int64_t max;
+    double sd;
 };
 
 /* `values` has room for all calls. */
@@ -267,6 +269,7 @@ static struct distribution distribution_of(const struct benchmark *self, int64_t
         .p90 = cli_percentile(values, count, 90),
         .p99 = cli_percentile(values, count, 99),
         .max = values[count - 1],
+        .sd = cli_deviation(values, count),
     };
 }
 
@@ -306,13 +309,15 @@ static cJSON *create_json(const struct benchmark *self, const struct distributio
         cJSON_AddNumberToObject(part, "p90_ns", (double)parts[i].p90);
         cJSON_AddNumberToObject(part, "p99_ns", (double)parts[i].p99);
         cJSON_AddNumberToObject(part, "max_ns", (double)parts[i].max);
+        cJSON_AddNumberToObject(part, "sd_ns", round(parts[i].sd));
     }
     return object;
 }
 
 static void print_table(const struct benchmark *self, const struct distribution *parts)
 {
-    static const char *const heads[] = {"N", "P50 US", "P90 US", "P99 US", "MAX US", "PART"};
+    static const char *const heads[] = {"N",      "P50 US", "P90 US", "P99 US",
+                                        "MAX US", "SD US",  "PART"};
     struct cli_table table;
     cli_table_begin(&table, heads, sizeof heads / sizeof heads[0]);
     for (int i = 0; i < PART_COUNT; i++) {
@@ -321,6 +326,7 @@ static void print_table(const struct benchmark *self, const struct distribution 
         cli_table_decimal(&table, (double)parts[i].p90 / 1000, 1);
         cli_table_decimal(&table, (double)parts[i].p99 / 1000, 1);
         cli_table_decimal(&table, (double)parts[i].max / 1000, 1);
+        cli_table_decimal(&table, parts[i].sd / 1000, 1);
         cli_table_text(&table, part_names[i]);
     }
     cli_table_print(&table);

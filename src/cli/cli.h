@@ -271,6 +271,8 @@ int64_t cli_now_ns(void);
 void cli_sort_times(int64_t *times, size_t count);
 /* Nearest rank: the smallest value that `percent` of all do not exceed. count > 0. */
 int64_t cli_percentile(const int64_t *sorted, size_t count, size_t percent);
+/* Standard deviation of what the times are samples of; of fewer than two 0. */
+double cli_deviation(const int64_t *times, size_t count);
 
 /* ---- tensor.c: types and shapes as text ---- */
 

@@ -3,11 +3,14 @@
 """Users' reports about what the command says: each test is named after its report."""
 import argparse
 import json
+import math
 import os
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -109,6 +112,67 @@ def u45_the_parts_of_a_profile_are_the_whole(command):
     assert profile["end_to_end"]["total_ns"] >= total["entry"], profile
 
 
+def benchmark(command, module, input_ms, *words):
+    """What `benchmark` tells of a module that works for about so many ms, on the shared emulator."""
+    Path(command.folder.name, "ms.raw").write_bytes(struct.pack("<i", input_ms))
+    return command.json("benchmark", command.module(module), "--input", "ms.raw", "--device", "emu:", *words)["benchmark"]
+
+
+def jobs_done(command):
+    return sum(target["jobs_done"] for target in command.json("ps")["targets"] if target["target"].endswith("_PRI_4"))
+
+
+def u46_warm_up_is_not_in_the_figures(command):
+    told = benchmark(command, "spin", 0, "--repeat", "8")
+    assert told["calls"] == told["latency"]["n"] == 8 and told["warm_up_calls"] >= 1, told
+    assert jobs_done(command) == told["warm_up_calls"] + told["calls"], told
+
+
+def u46_percentiles_and_deviation_are_of_all_calls(command):
+    for repeat in (1, 2, 20):
+        told = benchmark(command, "spin", 1, "--repeat", str(repeat))
+        for part in ("latency", "late", "copy_in", "queue", "device", "pre_empted", "copy_out"):
+            p50, p90, p99, most, deviation = (told[part][f"{name}_ns"] for name in ("p50", "p90", "p99", "max", "sd"))
+            assert told[part]["n"] == repeat and 0 <= p50 <= p90 <= p99 <= most, told
+            # Of one there is none, of two it is known from them, and no call lies further away than all together.
+            assert repeat > 1 or deviation == 0, told
+            assert repeat != 2 or abs(deviation - (most - p50) / math.sqrt(2)) <= 1, told
+            assert deviation <= (most or 1) * math.sqrt(repeat), told
+
+
+def u46_a_rate_that_cannot_be_kept_shows_in_the_latency(command):
+    """20 calls that should be sent within 19 ms, of a module that takes about 20 ms: the last one waits for the others, of
+    which ten took the median or more."""
+    told = benchmark(command, "spin", 20, "--rate", "1000", "--repeat", "20")
+    assert told["loop"] == "open" and told["latency"]["n"] == 20 and told["failed_calls"] == 0, told
+    assert told["device"]["p50_ns"] >= 5_000_000, told
+    assert told["latency"]["max_ns"] >= 10 * told["device"]["p50_ns"] - 19_000_000, told
+    one_by_one = benchmark(command, "spin", 1, "--repeat", "20")
+    assert one_by_one["loop"] == "closed" and one_by_one["late"]["max_ns"] == 0, one_by_one
+
+
+def u46_a_stall_is_seen_by_all_requests_that_it_holds_up(command):
+    """Stops the sender for a second, in which 50 of the 200 calls should have been sent."""
+    Path(command.folder.name, "ms.raw").write_bytes(struct.pack("<i", 0))
+    words = command.arguments("benchmark", command.module("spin"), "--input", "ms.raw", "--device", "emu:", "--rate", "50",
+                              "--repeat", "200")
+    sender = subprocess.Popen(words, env=command.environment, cwd=command.folder.name, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        while jobs_done(command) < 10:
+            assert sender.poll() is None, "it ended before it was stopped"
+        sender.send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        sender.send_signal(signal.SIGCONT)
+        told = json.loads(sender.communicate(timeout=SECONDS_MAX)[0])["benchmark"]
+    finally:
+        sender.kill()
+        sender.wait()
+    assert told["latency"]["n"] == 200 and told["unsent_calls"] == 0, told
+    assert told["late"]["max_ns"] >= 900_000_000, told
+    assert told["latency"]["p90_ns"] >= 400_000_000, told
+
+
 def u48_an_error_names_the_tensor(command):
     Path(command.folder.name, "integers.raw").write_bytes(struct.pack("<4i", 1, 2, 3, 4))
     done = command.run("run", command.module("add_one"), "--input", "integers.raw", "--dtype", "int32")
@@ -173,6 +237,8 @@ def u29_status_says_when_the_running_firmware_is_old(command):
 CASES = [u29_status_says_when_the_running_firmware_is_old, u35_priority_is_an_option_that_is_explained,
          u30_ps_says_who_has_the_device, u42_a_failure_is_an_exit_code, u44_every_number_has_a_name,
          u44_a_failure_names_stage_and_reason, u45_the_parts_of_a_profile_are_the_whole,
+         u46_warm_up_is_not_in_the_figures, u46_percentiles_and_deviation_are_of_all_calls,
+         u46_a_rate_that_cannot_be_kept_shows_in_the_latency, u46_a_stall_is_seen_by_all_requests_that_it_holds_up,
          u48_an_error_names_the_tensor]
 
 
