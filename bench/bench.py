@@ -15,6 +15,7 @@ from pathlib import Path
 from c7x_compile.errors import CompileError
 
 import loading_group
+import many_group
 import models_group
 import picture
 import priority_group
@@ -30,6 +31,7 @@ GROUPS = {
     "loading": loading_group.measure,
     "priority": priority_group.measure,
     "trace": trace_group.measure,
+    "many": many_group.measure,
 }
 
 

@@ -350,10 +350,10 @@ static void measure_core(void)
 
 static void measure_emulator(int rounds)
 {
-    char path[64];
+    char path[80];
     struct c7x_client *client = open_client(1);
     uint32_t handle = load(client, "spin");
-    (void)snprintf(path, sizeof path, "/tmp/c7x-bench-%d.out", (int)getpid());
+    (void)snprintf(path, sizeof path, "%s/large.out", c7x_bench_folder());
     make_large_module(path);
     for (int round = 0; round < rounds; round++) {
         high_while_low_computes(client, handle);
@@ -370,7 +370,7 @@ int main(int argc, char **argv)
     static const char usage[] = "bench_priority FOLDER-OF-TEST-MODULES ROUNDS";
     int rounds = c7x_bench_rounds(argc == 3 ? argv[2] : "", usage);
     (void)snprintf(modules, sizeof modules, "%s", argv[1]);
-    (void)snprintf(device, sizeof device, "emu:/tmp/c7x-bench-%d.sock", (int)getpid());
+    (void)snprintf(device, sizeof device, "emu:%s/emulator.sock", c7x_bench_folder());
     for (int round = 0; round < rounds; round++)
         measure_core();
     measure_emulator(rounds);

@@ -3,6 +3,7 @@
 
 import os
 import subprocess
+import tempfile
 from collections import defaultdict
 from pathlib import Path
 
@@ -15,8 +16,9 @@ def samples(name, *arguments):
     """{row: {side: rounds}} of build/bench/bench_NAME, where rounds is a list of lists of samples. Raises
     subprocess.CalledProcessError when the program fails; it has said why on stderr."""
     command = [str(BUILD / "bench" / f"bench_{name}"), *map(str, arguments)]
-    environment = {**os.environ, "C7X_EMULATOR": str(BUILD / "bin" / "c7x_emulator")}
-    text = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "C7X_EMULATOR": str(BUILD / "bin" / "c7x_emulator"), "TMPDIR": folder}
+        text = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment).stdout
     return parse(text)
 
 

@@ -30,3 +30,9 @@ int c7x_bench_rounds(const char *argument, const char *usage)
     }
     return (int)count;
 }
+
+const char *c7x_bench_folder(void)
+{
+    const char *folder = getenv("TMPDIR");
+    return folder != NULL ? folder : "/tmp";
+}

@@ -17,4 +17,8 @@ void c7x_bench_print_one(const char *name, const char *side, double value);
  * none. */
 int c7x_bench_rounds(const char *argument, const char *usage);
 
+/* Where files and sockets of the program go: programs.py makes a folder for each, and removes it.
+ */
+const char *c7x_bench_folder(void);
+
 #endif
