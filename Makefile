@@ -34,8 +34,8 @@ models: all ## compile the real models and compare them with onnxruntime
 	@$(PYTHON) tests/models/run.py
 
 .PHONY: bench
-bench: all ## measure, each figure beside its limit or peer; writes build/bench: make bench [ONLY=GROUP]
-	@$(PYTHON) bench/bench.py $(ONLY)
+bench: all ## measure, each figure beside its limit or peer; writes build/bench: make bench [ONLY=GROUP] [PEERS=1]
+	@$(PYTHON) bench/bench.py $(ONLY) $(if $(PEERS),--peers)
 
 .PHONY: bench-guard
 bench-guard: all ## a quick bench: which ratios got worse than the stored ones by more than the spread

@@ -17,6 +17,7 @@ from c7x_compile.errors import CompileError
 import loading_group
 import many_group
 import models_group
+import peers_group
 import picture
 import priority_group
 import results
@@ -32,19 +33,22 @@ GROUPS = {
     "priority": priority_group.measure,
     "trace": trace_group.measure,
     "many": many_group.measure,
+    "peers": peers_group.measure,
 }
+ASKED_FOR = {"peers"}  # by name, because it installs what is large
 
 
 @dataclass(frozen=True)
 class Options:
-    """names: groups and models to measure, all when there are none; rounds: of each row; None: as its group has it."""
+    """names: groups and models to measure, all when there are none, but peers only where it is named; rounds: of each row;
+    None: as its group has it."""
 
     names: tuple = ()
     rounds: int | None = None
 
     def wants(self, *names):
         """Whether one of the names is asked for, or all are."""
-        return not self.names or any(name in self.names for name in names)
+        return any(name in self.names for name in names) or (not self.names and ASKED_FOR.isdisjoint(names))
 
 
 def main():
@@ -88,7 +92,8 @@ def names_in(group):
 
 def _parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help=f"{', '.join(GROUPS)}, or models; all when none is given")
+    parser.add_argument("names", nargs="*", help=f"{', '.join(GROUPS)}, or models; all but peers when none is given")
+    parser.add_argument("--peers", action="store_true", help="peers, too")
     parser.add_argument("--rounds", type=int, help="turns of each row with its limit (default: as the group has it)")
     parser.add_argument("--output", type=Path, default=FOLDER, help="where results and pictures go (default build/bench)")
     args = parser.parse_args()
@@ -97,7 +102,8 @@ def _parse():
         parser.error(f"no such group or model: {', '.join(sorted(unknown))}")
     if args.rounds is not None and args.rounds < 1:
         parser.error("--rounds must be at least 1")
-    return args.output, Options(tuple(args.names), args.rounds)
+    names = tuple(args.names or set(GROUPS) - ASKED_FOR) + (("peers",) if args.peers else ())
+    return args.output, Options(names, args.rounds)
 
 
 if __name__ == "__main__":

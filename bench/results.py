@@ -100,7 +100,7 @@ def _rounded(value):
 
 # ---- The table ----
 
-HEAD = (f"{'name':<26}{'n':>7}{'p50':>10}{'p90':>10}{'p99':>10}{'max':>10} {'unit':<6}{'limit':>10}{'ratio':>9}{'spread':>8}"
+HEAD = (f"{'name':<32}{'n':>7}{'p50':>10}{'p90':>10}{'p99':>10}{'max':>10} {'unit':<6}{'limit':>10}{'ratio':>9}{'spread':>8}"
         f"{'goal':>7}  against")
 
 
@@ -110,7 +110,7 @@ def line(entry):
     spread = "-" if entry.spread is None else f"{entry.spread:.0%}"
     goal = "-" if entry.goal is None else f"{entry.goal:g}"
     text = "; ".join(part for part in ("MISSED" if entry.met is False else "", entry.against, entry.note) if part)
-    return (f"{entry.name:<26}{entry.n:>7}{figures} {entry.unit:<6}{number(entry.limit):>10}"
+    return (f"{entry.name:<32}{entry.n:>7}{figures} {entry.unit:<6}{number(entry.limit):>10}"
             f"{ratio_text(entry.ratio):>9}{spread:>8}{goal:>7}  {text}")
 
 

@@ -2,19 +2,24 @@
 """What the bench makes of samples, and that what it writes is what docs/benchmarks.md says."""
 
 import json
+import os
 import re
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from dataclasses import asdict, fields
 from pathlib import Path
 from xml.etree import ElementTree
+
+import numpy
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
 import guard  # noqa: E402
+import peers_group  # noqa: E402
 import picture  # noqa: E402
 import programs  # noqa: E402
 import results  # noqa: E402
@@ -97,6 +102,60 @@ class Guard(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("1 ratios compared, 1 worse", done.stdout)
         self.assertIn(f"worse: {rows[0].name}", done.stdout)
+
+
+PEER = """
+import os, sys
+import numpy, peer_child
+
+class Doubles:
+    processes, version, compiled = [os.getpid()], "1.0", "compiled"
+
+    def compile(self, folder):
+        print("what a compiler prints")
+        {compile}
+        (folder / "compiled").write_text("ten bytes!")
+
+    def load(self, path, inputs):
+        return lambda: inputs[0] * {factor}
+
+    def arrays(self, result):
+        return [result]
+
+peer_child.main(Doubles())
+"""
+
+
+class Peers(unittest.TestCase):
+    def start(self, compile="", factor=2, script=PEER):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = Path(folder.name)
+        numpy.save(path / "input0.npy", numpy.float32([1, 2]))
+        numpy.save(path / "expected0.npy", numpy.float32([2, 4]))
+        (path / "peer_x.py").write_text(script.format(compile=compile, factor=factor))
+        child = peers_group.Child(sys.executable, path / "peer_x.py", path,
+                                  {**os.environ, "PYTHONPATH": str(ROOT / "bench")})
+        self.addCleanup(child.close)
+        return child
+
+    def test_a_peer_tells_what_it_is_and_how_long_its_runs_take(self):
+        child = self.start()
+        self.assertEqual(child.problem(), "")
+        self.assertEqual((child.told["version"], child.told["bytes"]), ("1.0", 10))
+        self.assertTrue(child.told["load_ms"] and child.told["resident_mb"] > 0)
+        with unittest.mock.patch.object(peers_group, "ROUND_SECONDS", 0.01):
+            self.assertTrue(all(time > 0 for time in child.turn()))
+
+    def test_what_a_peer_cannot_take_or_computes_wrongly_is_said(self):
+        self.assertEqual(self.start(compile="raise ValueError('no such operator')").problem(), "ValueError: no such operator")
+        self.assertIn("wrong result", self.start(factor=3).problem())
+        self.assertIn("no_such_peer", self.start(script="import no_such_peer").problem())
+        self.assertEqual(self.start(script="").problem(), "it ended")
+
+    def test_a_peer_that_could_not_be_installed_is_a_row(self):
+        row, = peers_group._rows("iree", "magika", None, "iree could not be installed: no space", {}, 1)
+        self.assertEqual((row.n, row.ratio, row.note), (0, None, "iree could not be installed: no space"))
 
 
 class Written(unittest.TestCase):
