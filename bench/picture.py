@@ -5,7 +5,7 @@ from xml.sax.saxutils import escape
 
 from results import ratio_text
 
-WIDTH, LEFT, RIGHT = 760, 210, 90  # of all, of the names, of the numbers
+WIDTH, LEFT, RIGHT = 780, 230, 90  # of all, of the names, of the numbers
 TOP, ROW, BAR = 52, 24, 14
 INK, PALE, GOOD, BAD, MARK = "#1f2328", "#8c959f", "#4a8f5c", "#c2483d", "#1f2328"
 
