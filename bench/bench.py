@@ -53,11 +53,7 @@ class Options:
 
 def main():
     folder, options = _parse()
-    try:
-        entries = print_rows(measure(options))
-    except (CompileError, subprocess.CalledProcessError, OSError) as error:
-        print(f"bench: {error}", file=sys.stderr)
-        return 2
+    entries, failed = run(options)
     results.write_json(folder / "results.json", entries)
     for group in dict.fromkeys(entry.group for entry in entries):
         rows = [entry for entry in entries if entry.group == group]
@@ -65,24 +61,22 @@ def main():
     missed = [entry.name for entry in entries if entry.met is False]
     if missed:
         print(f"goals missed: {', '.join(missed)}")
-    return 1 if missed else 0
+    return 2 if failed else 1 if missed else 0
 
 
-def print_rows(rows):
-    """The table; returns the rows as a list."""
-    entries = []
+def run(options):
+    """Prints the table, row by row. Returns (the rows, the groups that could not be measured: stderr says why)."""
+    entries, failed = [], []
     print(results.HEAD)
-    for entry in rows:
-        entries.append(entry)
-        print(results.line(entry), flush=True)
-    return entries
-
-
-def measure(options):
-    """The rows of all groups that are asked for, one by one."""
-    for group, measure_group in GROUPS.items():
-        if options.wants(*names_in(group)):
-            yield from measure_group(options)
+    for group in (group for group in GROUPS if options.wants(*names_in(group))):
+        try:
+            for entry in GROUPS[group](options):
+                entries.append(entry)
+                print(results.line(entry), flush=True)
+        except (CompileError, subprocess.CalledProcessError, OSError) as error:
+            print(f"bench: {group}: {error}", file=sys.stderr)
+            failed.append(group)
+    return entries, failed
 
 
 def names_in(group):

@@ -9,12 +9,9 @@ import argparse
 import json
 import re
 import statistics
-import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-
-from c7x_compile.errors import CompileError
 
 import bench
 import results
@@ -36,24 +33,30 @@ class Stored:
 
 def main():
     args = _parse()
-    try:
-        if args.store:
-            store([run(args.names) for _ in range(RUNS_TO_STORE)])
-            return 0
-        entries = results.read_json(args.results) if args.results else run(args.names)
-    except (CompileError, subprocess.CalledProcessError, OSError) as error:
-        print(f"bench-guard: could not measure: {error}", file=sys.stderr)
-        return 2
+    if args.store:
+        return measure_and_store(args.names)
+    entries, failed = (results.read_json(args.results), []) if args.results else run(args.names)
     processor, rows = read()
     print("\n".join(report(rows, entries)))
     if processor != this_processor():
         print(f"note: the stored ratios are of another processor, {processor}")
-    return 0
+    return 2 if failed else 0
 
 
 def run(names):
-    """The rows of a quick bench, printed as they come."""
-    return bench.print_rows(bench.measure(bench.Options(tuple(names), ROUNDS)))
+    """A quick bench, printed as it comes: (rows, groups that could not be measured)."""
+    return bench.run(bench.Options(tuple(names), ROUNDS))
+
+
+def measure_and_store(names):
+    runs = []
+    for _ in range(RUNS_TO_STORE):
+        entries, failed = run(names)
+        if failed:
+            return 2
+        runs.append(entries)
+    store(runs)
+    return 0
 
 
 def report(rows, entries):

@@ -2,10 +2,10 @@
 """The process of one runtime with one model: ours or a peer's, each through its Python binding, one thread.
 
 Its folder has model.onnx and input0.npy and so on. With `FOLDER compile` it compiles, and prints {} or {"error"}; in a process
-of its own, since the memory that a compiler leaves behind would hide what a model takes. With `FOLDER` it writes SCRIPT-output0.npy
-and so on, and prints a line of JSON: {"version", "bytes": of the compiled model, "load_ms": samples, with the first run,
-because some load only then; "resident_mb": what the loaded model adds, after some runs} or {"error", "version"}. Then it answers each
-line SECONDS on standard input with a list of the milliseconds of runs for so long, and ends with it.
+of its own, since the memory that a compiler leaves behind would hide what a model takes. With `FOLDER` it writes
+SCRIPT-output0.npy and so on, and prints a line of JSON: {"version", "bytes": of the compiled model, "load_ms": samples, with
+the first run, because some load only then; "resident_mb": what the loaded model adds, after some runs} or {"error", "version"}.
+Then it answers each line SECONDS on standard input with a list of the milliseconds of runs for so long, and ends with it.
 """
 
 import json

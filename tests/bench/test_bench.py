@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the bench makes of samples, and that what it writes is what docs/benchmarks.md says."""
 
+import io
 import json
 import os
 import re
@@ -18,7 +19,9 @@ import numpy
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
+import bench  # noqa: E402
 import guard  # noqa: E402
+import models_group  # noqa: E402
 import peers_group  # noqa: E402
 import picture  # noqa: E402
 import programs  # noqa: E402
@@ -62,6 +65,30 @@ class Rows(unittest.TestCase):
         self.assertEqual(rows["a"]["ours"], [[1, 2], [4]])
         self.assertEqual(rows["a"]["limit"], [[3]])
         self.assertEqual(rows["b"]["ours"], [[0.5]])
+
+
+class Groups(unittest.TestCase):
+    def test_every_model_belongs_to_a_group_that_has_goals(self):
+        self.assertEqual({model.group for model in models_group.MODELS} - set(models_group.GOALS), set())
+        self.assertLessEqual(set(models_group.GOALS), set(bench.GROUPS))
+
+    def test_peers_are_measured_only_where_they_are_asked_for(self):
+        self.assertFalse(bench.Options().wants("peers"))
+        self.assertTrue(bench.Options().wants("loading") and bench.Options(("peers",)).wants("peers"))
+        self.assertFalse(bench.Options(("loading",)).wants("models", "magika"))
+
+    def test_a_group_that_fails_takes_no_other_with_it(self):
+        def fail(_):
+            yield results.compare("first", "row", "ms", [[1]], 1, "one")
+            raise OSError("no such device")
+
+        groups = {"first": fail, "second": lambda _: [results.compare("second", "other", "ms", [[1]], 1, "one")]}
+        with unittest.mock.patch.object(bench, "GROUPS", groups), \
+                unittest.mock.patch.object(sys, "stderr", io.StringIO()) as stderr, \
+                unittest.mock.patch.object(sys, "stdout", io.StringIO()):
+            entries, failed = bench.run(bench.Options())
+        self.assertEqual(([entry.name for entry in entries], failed), (["row", "other"], ["first"]))
+        self.assertEqual(stderr.getvalue(), "bench: first: no such device\n")
 
 
 class Guard(unittest.TestCase):
