@@ -17,11 +17,19 @@ static _Thread_local bool is_watched; /* this thread */
 
 static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
 
-static const char *kind_of(int number, int code, const void *address)
+/* The kernel has no address for a signal that found no room on the stack. */
+static bool is_stack_overflow(const siginfo_t *info, const void *stack)
 {
+    return c7x_os_stack_is_full(info->si_addr) ||
+           (info->si_code == SI_KERNEL && c7x_os_stack_is_short(stack));
+}
+
+static const char *kind_of(int number, const siginfo_t *info, const void *stack)
+{
+    int code = info->si_code;
     switch (number) {
     case SIGSEGV:
-        return c7x_os_stack_is_full(address) ? "stack overflow" : "segmentation fault";
+        return is_stack_overflow(info, stack) ? C7X_OS_STACK_OVERFLOW : "segmentation fault";
     case SIGBUS:
         return code == BUS_ADRALN ? "misaligned access" : "bus error";
     case SIGILL:
@@ -44,22 +52,47 @@ const void *c7x_os_port_code_of(const void *context)
 #endif
 }
 
-/* The catcher may leave by a jump. What it does not take kills the process, as it would have. */
+static const void *stack_of(const void *context)
+{
+    const ucontext_t *interrupted = context;
+#if defined(__x86_64__)
+    return (const void *)(uintptr_t)interrupted->uc_mcontext.gregs[REG_RSP];
+#elif defined(__aarch64__)
+    return (const void *)(uintptr_t)interrupted->uc_mcontext.sp;
+#else
+    (void)interrupted;
+    return NULL;
+#endif
+}
+
+void c7x_os_port_raise_fault(const struct c7x_os_fault *fault)
+{
+    if (!is_watched)
+        return;
+    c7x_os_port_end_try(fault);
+    c7x_os_interrupts_off();
+    catcher(fault);
+    c7x_os_interrupts_restore(c7x_os_interrupts_depth() - 1);
+}
+
+/*
+ * The catcher may leave by a jump. What it does not take kills the process, as it would have; and
+ * so does what happens with a mutex held, which nobody would ever unlock.
+ */
 static void handle_fault(int number, siginfo_t *info, void *context)
 {
-    const struct c7x_os_fault fault = {kind_of(number, info->si_code, info->si_addr), info->si_addr,
+    const struct c7x_os_fault fault = {kind_of(number, info, stack_of(context)), info->si_addr,
                                        c7x_os_port_code_of(context)};
     struct sigaction die = {.sa_handler = SIG_DFL};
-    if (is_watched && info->si_code > 0) { /* of the processor, not of another process */
+    if (is_watched && info->si_code > 0 /* of the processor, not of another process */ &&
+        !c7x_os_port_holds_mutex()) {
         sigset_t caught;
         sigemptyset(&caught);
         sigaddset(&caught, C7X_OS_PORT_INTERRUPT);
         c7x_os_interrupts_off();
         pthread_sigmask(SIG_UNBLOCK, &caught, NULL);
         c7x_os_interrupts_restore(c7x_os_interrupts_depth() - 1);
-        c7x_os_port_end_try(&fault);
-        c7x_os_interrupts_off();
-        catcher(&fault);
+        c7x_os_port_raise_fault(&fault);
     }
     (void)sigaction(number, &die, NULL);
 }

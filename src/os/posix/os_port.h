@@ -33,7 +33,7 @@ struct c7x_os_stack {
     ucontext_t context;
     uint8_t *memory; /* guard pages first; NULL: adopted */
     const void *bottom;
-    size_t size; /* of what is behind the guard */
+    size_t size; /* of what is behind the guard: a reserve for interrupts, and what was asked for */
     void *fake;  /* AddressSanitizer's and ThreadSanitizer's view of it */
     void *fiber;
     void *locals[C7X_OS_PORT_LOCALS];
@@ -47,6 +47,15 @@ struct c7x_os_stack {
 /* Ends what this stack tries, if that is possible. */
 struct c7x_os_fault;
 void c7x_os_port_end_try(const struct c7x_os_fault *fault);
+/* As if the processor had refused to go on here, where no mutex is held; returns when nobody takes
+ * it. */
+void c7x_os_port_raise_fault(const struct c7x_os_fault *fault);
+/* Whether this thread holds one: then what it does is not to be ended in the middle. */
+bool c7x_os_port_holds_mutex(void);
+#define C7X_OS_STACK_OVERFLOW "stack overflow"
+/* Whether the address is in the guard of the stack that runs, or among its last bytes, with the
+ * guard. */
+bool c7x_os_stack_is_short(const void *address);
 /* The instruction at which a signal came, from its handler's third parameter. */
 const void *c7x_os_port_code_of(const void *context);
 

@@ -54,15 +54,24 @@ void c7x_os_mutex_deinit(struct c7x_os_mutex *mutex)
     pthread_mutex_destroy(&mutex->mutex);
 }
 
+static _Thread_local volatile int mutexes_held; /* by this thread */
+
 void c7x_os_mutex_lock(struct c7x_os_mutex *mutex)
 {
     c7x_os_interrupts_off();
     if (pthread_mutex_lock(&mutex->mutex) != 0)
         c7x_os_panic("mutex lock failed");
+    mutexes_held = mutexes_held + 1;
+}
+
+bool c7x_os_port_holds_mutex(void)
+{
+    return mutexes_held != 0;
 }
 
 void c7x_os_mutex_unlock(struct c7x_os_mutex *mutex)
 {
+    mutexes_held = mutexes_held - 1;
     if (pthread_mutex_unlock(&mutex->mutex) != 0)
         c7x_os_panic("mutex unlock failed");
     c7x_os_interrupts_on();

@@ -20,6 +20,13 @@
 /* Larger than any frame that skips over it without a touch is likely to be. */
 #define GUARD_BYTES ((size_t)64 << 10)
 
+/* What an interrupt needs of the stack that it comes upon, with those that come meanwhile. */
+#ifdef __SANITIZE_ADDRESS__
+#define RESERVE_BYTES ((size_t)256 << 10)
+#else
+#define RESERVE_BYTES ((size_t)64 << 10)
+#endif
+
 _Static_assert(C7X_OS_PORT_LOCALS == C7X_OS_LOCAL_COUNT, "locals of a stack");
 
 /* How often interrupts are off in this thread. Only the thread changes it, and what interrupts it
@@ -106,7 +113,7 @@ static void begin(void)
 enum c7x_status c7x_os_stack_init(struct c7x_os_stack *stack, size_t bytes,
                                   void (*run)(void *context), void *context)
 {
-    size_t size = (bytes + c7x_os_page_size() - 1) & ~(c7x_os_page_size() - 1);
+    size_t size = RESERVE_BYTES + ((bytes + c7x_os_page_size() - 1) & ~(c7x_os_page_size() - 1));
     void *memory = mmap(NULL, GUARD_BYTES + size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     memset(stack, 0, sizeof *stack);
@@ -172,10 +179,20 @@ uint64_t c7x_os_stack_away(void)
     return running != NULL ? running->away : 0;
 }
 
-bool c7x_os_stack_is_full(const void *address)
+static bool is_among_last(const void *address, size_t bytes)
 {
     return running != NULL && running->memory != NULL &&
-           (uintptr_t)address - (uintptr_t)running->memory < GUARD_BYTES;
+           (uintptr_t)address - (uintptr_t)running->memory < bytes;
+}
+
+bool c7x_os_stack_is_full(const void *address)
+{
+    return is_among_last(address, GUARD_BYTES);
+}
+
+bool c7x_os_stack_is_short(const void *address)
+{
+    return is_among_last(address, GUARD_BYTES + RESERVE_BYTES);
 }
 
 static void **locals(void)
@@ -197,10 +214,22 @@ void c7x_os_set_local(enum c7x_os_local which, void *value)
 
 static _Thread_local struct c7x_os_interrupt *own_interrupt; /* of this thread */
 
-/* With interrupts on. One that comes meanwhile is taken, too. */
+const void *c7x_os_interrupted_code(void)
+{
+    return interrupted_code;
+}
+
+/*
+ * With interrupts on. One that comes meanwhile is taken, too. Code that has used up its stack is
+ * ended here: the interrupt would be where the stack overflows, with what it holds.
+ */
 static void let_in(struct c7x_os_interrupt *interrupt)
 {
+    const void *here = __builtin_frame_address(0);
     while (atomic_load_explicit(&interrupt->is_raised, memory_order_relaxed)) {
+        if (c7x_os_stack_is_short(here))
+            c7x_os_port_raise_fault(&(const struct c7x_os_fault){C7X_OS_STACK_OVERFLOW, here,
+                                                                 c7x_os_interrupted_code()});
         off_depth = 1;
         if (atomic_exchange(&interrupt->is_raised, false))
             interrupt->run(interrupt->context);
@@ -222,11 +251,6 @@ static void handle_signal(int number, siginfo_t *info, void *context)
         interrupted_code = NULL;
     }
     errno = last;
-}
-
-const void *c7x_os_interrupted_code(void)
-{
-    return interrupted_code;
 }
 
 void c7x_os_interrupt_init(struct c7x_os_interrupt *interrupt, void (*run)(void *context),
