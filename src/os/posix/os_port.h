@@ -4,6 +4,7 @@
 #define C7X_OS_PORT_H
 
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -30,7 +31,9 @@ struct c7x_os_task {
 #define C7X_OS_PORT_LOCALS 3
 
 struct c7x_os_stack {
-    ucontext_t context;
+    ucontext_t context; /* how it begins */
+    jmp_buf place;      /* where it was left since */
+    bool has_place;
     uint8_t *memory; /* guard pages first; NULL: adopted */
     const void *bottom;
     size_t size; /* of what is behind the guard: a reserve for interrupts, and what was asked for */

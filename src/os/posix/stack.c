@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+/* Here jumps go from one stack to another, which the checks of a fortified longjmp do not expect.
+ */
+#undef _FORTIFY_SOURCE
 /* Stacks, by ucontext; and interrupts, by a signal to one thread. */
 #include "os/os.h"
 
@@ -160,6 +163,26 @@ void c7x_os_stack_adopt(struct c7x_os_stack *stack)
     running = stack;
 }
 
+/*
+ * swapcontext keeps the mask of signals, by two system calls, which is the same on all stacks. So
+ * it only begins a stack; but sanitizers know what it does, and not that jumps are more than
+ * returns.
+ */
+static void change_stacks(struct c7x_os_stack *from, struct c7x_os_stack *to)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    if (_setjmp(from->place) != 0)
+        return;
+    if (to->has_place) {
+        from->has_place = true;
+        _longjmp(to->place, 1);
+    }
+    from->has_place = true;
+#endif
+    if (swapcontext(&from->context, &to->context) != 0)
+        c7x_os_panic("cannot switch stacks");
+}
+
 void c7x_os_stack_switch(struct c7x_os_stack *from, struct c7x_os_stack *to)
 {
     uint64_t left = c7x_os_cycles();
@@ -167,8 +190,7 @@ void c7x_os_stack_switch(struct c7x_os_stack *from, struct c7x_os_stack *to)
     interrupted_code = NULL;
     running = to;
     before_switch(from, to);
-    if (swapcontext(&from->context, &to->context) != 0)
-        c7x_os_panic("cannot switch stacks");
+    change_stacks(from, to);
     after_switch(from);
     off_depth = from->off_depth;
     from->away += c7x_os_cycles() - left;
