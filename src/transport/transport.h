@@ -87,12 +87,18 @@ struct c7x_device_link_ops {
      * Waits for the next event. `frame` has room for C7X_TRANSPORT_FRAME_MAX bytes; *out_size is
      * the length that arrived, which is larger when a longer frame was cut. Several tasks may wait:
      * one gets the event, whoever came last if that can be, and until it has called `done`, the
-     * others get none, so that what comes of one endpoint stays in order.
+     * others get none, so that what comes of one endpoint stays in order. The one task that has
+     * nothing else to do `spins`: it may look for events a while before it sleeps, and calls
+     * `leave` when it has something else to do, so that others hear of the next event; and `expect`
+     * when it is about to receive again, so that nobody is woken for the next event of that
+     * endpoint.
      */
-    enum c7x_device_event (*receive)(struct c7x_device_link *link, uint32_t *out_endpoint,
-                                     uint8_t *frame, size_t *out_size);
+    enum c7x_device_event (*receive)(struct c7x_device_link *link, bool spins,
+                                     uint32_t *out_endpoint, uint8_t *frame, size_t *out_size);
     /* By the task that has received, once for each event. */
     void (*done)(struct c7x_device_link *link);
+    void (*leave)(struct c7x_device_link *link);
+    void (*expect)(struct c7x_device_link *link, uint32_t endpoint);
     /* One task that waits in receive, or the next to do so, gets C7X_DEVICE_WAKE. */
     void (*wake)(struct c7x_device_link *link);
     /* Never blocks. C7X_BUSY: the endpoint does not take its frames; C7X_RESET: it is gone. */

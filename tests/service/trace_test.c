@@ -432,6 +432,16 @@ static bool is_running(int target)
     return runs;
 }
 
+/* That has been recorded so far; NULL: none was. */
+static const struct c7x_trace_event *last_section(void)
+{
+    take_all();
+    for (int i = event_count - 1; i >= 0; i--)
+        if (events[i].event == C7X_TRACE_SECTION_BEGIN || events[i].event == C7X_TRACE_SECTION_END)
+            return &events[i];
+    return NULL;
+}
+
 static void U47_the_last_operator_is_there_when_the_core_has_died(void **state)
 {
     struct c7x_test_emulator emulator;
@@ -444,17 +454,13 @@ static void U47_the_last_operator_is_there_when_the_core_has_died(void **state)
     uint32_t handle = load("spin");
     begin(1024);
     struct c7x_inference *inference = start_spin(handle, &ms, 3);
-    C7X_TEST_WAIT_UNTIL(is_running(2), 30000);
-    c7x_test_pause(); /* for a section, of a millisecond, or some */
+    C7X_TEST_WAIT_UNTIL(is_running(2) && last_section() != NULL, 30000);
     c7x_test_emulator_status(&emulator, &status);
     assert_int_equal(kill((pid_t)status.core_pid, SIGKILL), 0);
     assert_int_equal(finish(inference), C7X_RESET);
     assert_int_equal(c7x_trace_end(trace), C7X_RESET);
-    take_all();
-    assert_true(event_count > 0);
-    const struct c7x_trace_event *last = &events[event_count - 1];
-    assert_true(last->event == C7X_TRACE_SECTION_BEGIN || last->event == C7X_TRACE_SECTION_END);
-    assert_int_equal(last->module, handle);
+    const struct c7x_trace_event *last = last_section();
+    assert_true(last != NULL && last->module == handle);
     c7x_trace_free(trace);
     c7x_client_close(client);
     c7x_test_emulator_stop(&emulator);

@@ -149,3 +149,23 @@ const struct c7x_test_device_kind c7x_test_kind_shared_emulator = {
     .kill = shared_kill,
     .stop = shared_stop,
 };
+
+/* ---- The same without rings ---- */
+
+static struct c7x_host_link *socket_connect(struct c7x_test_device *device)
+{
+    assert_int_equal(setenv("C7X_LINK", "socket", 1), 0);
+    struct c7x_host_link *link = shared_connect(device);
+    unsetenv("C7X_LINK");
+    return link;
+}
+
+const struct c7x_test_device_kind c7x_test_kind_socket_emulator = {
+    .takes_many = true,
+    .keeps_a_log = true,
+    .carveout_bytes = EMULATED_CARVEOUT_BYTES,
+    .start = shared_start,
+    .connect = socket_connect,
+    .kill = shared_kill,
+    .stop = shared_stop,
+};

@@ -25,5 +25,6 @@ struct c7x_test_device_kind {
 extern const struct c7x_test_device_kind c7x_test_kind_loopback;
 extern const struct c7x_test_device_kind c7x_test_kind_private_emulator;
 extern const struct c7x_test_device_kind c7x_test_kind_shared_emulator;
+extern const struct c7x_test_device_kind c7x_test_kind_socket_emulator; /* frames take the socket */
 
 #endif

@@ -154,3 +154,11 @@ void c7x_test_needs_signals(void)
     skip();
 #endif
 }
+
+void c7x_test_needs_quiet_runtime(void)
+{
+#ifdef __SANITIZE_THREAD__
+    print_message("skipped: ThreadSanitizer has a thread that wakes by itself\n");
+    skip();
+#endif
+}

@@ -130,6 +130,18 @@ static void wake(void *context)
     c7x_service_wake(device->service);
 }
 
+static void leave(void *context)
+{
+    struct c7x_test_loopback *device = context;
+    c7x_service_leave(device->service);
+}
+
+static void expect(void *context, uint32_t endpoint)
+{
+    struct c7x_test_loopback *device = context;
+    c7x_service_expect(device->service, endpoint);
+}
+
 static void run_core(void *context)
 {
     c7x_core_run(context);
@@ -144,6 +156,8 @@ static void build_service(struct c7x_test_loopback *device, uint32_t lease_ms)
                                          .resume_job = c7x_service_resume_running,
                                          .idle = idle,
                                          .wake = wake,
+                                         .leave = leave,
+                                         .expect = expect,
                                          .idle_context = device};
     const struct c7x_service_config service = {
         .link = c7x_loopback_device(device->loopback),

@@ -66,6 +66,7 @@ void c7x_service_end_job(struct c7x_service_job *job, const struct c7x_response 
     struct c7x_session *session = job->session;
     struct c7x_service *service = session->service;
     release_pins(job); /* before the reply: the client may detach its buffers at once */
+    c7x_core_expect_idleness(service->config.core, session->endpoint);
     c7x_os_mutex_lock(&service->lock);
     unlink_job(job);
     free_block(job);

@@ -290,14 +290,14 @@ static void receive_frame(struct c7x_service *service, uint32_t endpoint, const 
     c7x_log(STATION, "dropped a frame of %zu bytes (%u so far)", size, service->short_frames);
 }
 
-bool c7x_service_serve(struct c7x_service *service)
+static bool serve(struct c7x_service *service, bool spins)
 {
     struct c7x_device_link *link = service->config.link;
     uint8_t frame[C7X_TRANSPORT_FRAME_MAX];
     struct c7x_session *session;
     uint32_t endpoint = 0;
     size_t size = 0;
-    enum c7x_device_event event = link->ops->receive(link, &endpoint, frame, &size);
+    enum c7x_device_event event = link->ops->receive(link, spins, &endpoint, frame, &size);
     switch (event) {
     case C7X_DEVICE_FRAME:
         receive_frame(service, endpoint, frame, size);
@@ -319,6 +319,11 @@ bool c7x_service_serve(struct c7x_service *service)
     return event != C7X_DEVICE_STOP;
 }
 
+bool c7x_service_serve(struct c7x_service *service)
+{
+    return serve(service, false);
+}
+
 void c7x_service_stand_in(struct c7x_service *service)
 {
     (void)c7x_os_task_be_urgent();
@@ -328,11 +333,23 @@ void c7x_service_stand_in(struct c7x_service *service)
 
 void c7x_service_idle(void *service)
 {
-    (void)c7x_service_serve(service);
+    (void)serve(service, true);
+}
+
+void c7x_service_leave(void *service)
+{
+    struct c7x_device_link *link = ((struct c7x_service *)service)->config.link;
+    link->ops->leave(link);
 }
 
 void c7x_service_wake(void *service)
 {
     struct c7x_device_link *link = ((struct c7x_service *)service)->config.link;
     link->ops->wake(link);
+}
+
+void c7x_service_expect(void *service, uint32_t endpoint)
+{
+    struct c7x_device_link *link = ((struct c7x_service *)service)->config.link;
+    link->ops->expect(link, endpoint);
 }

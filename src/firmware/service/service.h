@@ -50,9 +50,11 @@ enum c7x_status c7x_service_create(const struct c7x_service_config *config,
 bool c7x_service_serve(struct c7x_service *service);
 /* The life of the task that stands in, until the core has stopped. */
 void c7x_service_stand_in(struct c7x_service *service);
-/* For struct c7x_core_config: idle, wake, with the service as context. */
+/* For struct c7x_core_config: idle, wake, leave, expect, with the service as context. */
 void c7x_service_idle(void *service);
 void c7x_service_wake(void *service);
+void c7x_service_leave(void *service);
+void c7x_service_expect(void *service, uint32_t endpoint);
 /* After the core has run what was left, and the task that stands in has ended. NULL is legal. */
 void c7x_service_destroy(struct c7x_service *service);
 

@@ -54,10 +54,43 @@ static struct c7x_target *take_turn(struct c7x_core *core, int64_t now)
     return next;
 }
 
+/* Call with the core locked, which it is not meanwhile: who is told may hold what waits for it. */
+static void say_that_it_leaves(struct c7x_core *core)
+{
+    if (core->config.leave == NULL || c7x_target_next(core, c7x_core_now(core)) == NULL)
+        return;
+    core->is_expected = false;
+    c7x_os_mutex_unlock(&core->lock);
+    core->config.leave(core->config.idle_context);
+    c7x_os_mutex_lock(&core->lock);
+}
+
+static bool is_last(struct c7x_core *core)
+{
+    bool is_last = true;
+    c7x_os_mutex_lock(&core->lock);
+    for (int i = 0; i < C7X_TARGET_COUNT; i++) {
+        const struct c7x_target *target = &core->targets[i];
+        is_last &= target->first == NULL && (target->job == NULL || target == core->running);
+    }
+    c7x_os_mutex_unlock(&core->lock);
+    return is_last;
+}
+
+void c7x_core_expect_idleness(struct c7x_core *core, uint32_t endpoint)
+{
+    if (core->config.expect == NULL || !is_last(core))
+        return;
+    core->is_expected = true;
+    core->config.expect(core->config.idle_context, endpoint);
+}
+
 /* Lets run whose turn it is, and returns when it is this one's: whether others ran. */
 static bool yield(struct c7x_core *core)
 {
     c7x_os_mutex_lock(&core->lock);
+    if (core->is_expected)
+        say_that_it_leaves(core);
     int64_t now = c7x_core_now(core);
     if (core->running == &core->targets[C7X_TARGET_CONTROL]) { /* it has had its step */
         core->control_waits_since = now;
@@ -193,15 +226,18 @@ void c7x_core_tick(struct c7x_core *core)
     c7x_os_mutex_unlock(&core->lock);
 }
 
-/* Ticks while there is work, and sleeps while there is none. */
+/* Ticks while there is work, and sleeps while there is none for as long as from one tick to the
+ * next: the jobs of a busy client then need not wake it. */
 static void run_ticker(void *context)
 {
     struct c7x_core *core = context;
+    uint32_t begins = 0;
     (void)c7x_os_task_be_urgent();
     for (;;) {
         c7x_os_mutex_lock(&core->lock);
         bool stops = core->ticker_stops;
-        bool ticks = core->running != NULL;
+        bool ticks = core->running != NULL || core->begins != begins;
+        begins = core->begins;
         core->is_ticking = ticks;
         c7x_os_mutex_unlock(&core->lock);
         if (stops)
@@ -217,6 +253,7 @@ static void run_ticker(void *context)
 /* Call with the core locked. */
 static void leave_idleness(struct c7x_core *core, struct c7x_target *next)
 {
+    core->begins++;
     if (core->has_ticker && !core->is_ticking) {
         core->is_ticking = true;
         c7x_os_event_set(&core->tick);
@@ -230,6 +267,7 @@ static void leave_idleness(struct c7x_core *core, struct c7x_target *next)
 
 static void wait_for_work(struct c7x_core *core)
 {
+    core->is_expected = false;
     if (core->config.idle != NULL)
         core->config.idle(core->config.idle_context);
     else
@@ -269,6 +307,7 @@ void c7x_core_run(struct c7x_core *core)
     c7x_os_mutex_unlock(&core->lock);
     while (!stopping) {
         c7x_os_mutex_lock(&core->lock);
+        say_that_it_leaves(core);
         struct c7x_target *next = take_turn(core, c7x_core_now(core));
         stopping = next == NULL && core->stopping;
         if (next != NULL) {

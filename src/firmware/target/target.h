@@ -89,6 +89,10 @@ struct c7x_core_config {
      */
     void (*idle)(void *context);
     void (*wake)(void *context);
+    /* Before it runs something again; and when c7x_core_expect_idleness() has found that it is
+     * about to be idle: then either idle or leave comes next. NULL: not told. */
+    void (*leave)(void *context);
+    void (*expect)(void *context, uint32_t endpoint);
     void *idle_context;
     void (*resume_job)(
         void); /* in a job that goes on after others, interrupts off; NULL: not told */
@@ -135,6 +139,8 @@ struct c7x_core {
     struct c7x_os_event work;      /* set while it is idle */
     struct c7x_os_event busy;      /* for who waits until it is */
     bool somebody_waits_until_busy;
+    bool is_expected; /* to be idle; only the core's task touches it */
+    uint32_t begins;  /* how often it was idle and is not any more */
     struct c7x_os_interrupt interrupt;
     bool has_interrupt;
     struct c7x_os_task ticker;
@@ -186,6 +192,10 @@ _Atomic uint32_t *c7x_core_section_count(struct c7x_core *core);
 const char *c7x_core_target_name(const struct c7x_core *core, enum c7x_target_number target);
 void c7x_core_get_state(struct c7x_core *core, enum c7x_target_number target,
                         struct c7x_target_state *out_state);
+
+/* By the job that runs, when little is left of it, before its endpoint is answered: if nothing else
+ * is to be done, config.expect is called. */
+void c7x_core_expect_idleness(struct c7x_core *core, uint32_t endpoint);
 
 /* For who stands in for the core while it is busy: waits until it is. False: it has stopped. */
 bool c7x_core_wait_until_busy(struct c7x_core *core);

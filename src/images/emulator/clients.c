@@ -84,8 +84,8 @@ static void ask_core(struct c7x_supervisor_client *client, const struct c7x_setu
 /* The client gets one end of a new link, the core the other. */
 static void greet(struct c7x_supervisor_client *client)
 {
-    struct c7x_setup_message later = {.op = C7X_SETUP_HELLO,
-                                      .strict = c7x_supervisor.config->core.strict};
+    struct c7x_setup_message later = {
+        .op = C7X_SETUP_HELLO, .strict = c7x_supervisor.config->core.strict, .takes_ring = 1};
     int sockets[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
         client->pending = 0;

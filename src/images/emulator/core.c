@@ -153,6 +153,18 @@ static void wake(void *context)
     c7x_service_wake(core.service);
 }
 
+static void leave(void *context)
+{
+    (void)context;
+    c7x_service_leave(core.service);
+}
+
+static void expect(void *context, uint32_t endpoint)
+{
+    (void)context;
+    c7x_service_expect(core.service, endpoint);
+}
+
 static enum c7x_status build_service(const struct c7x_emulator_core_settings *settings)
 {
     const struct c7x_core_config targets = {
@@ -164,6 +176,8 @@ static enum c7x_status build_service(const struct c7x_emulator_core_settings *se
         .resume_job = c7x_service_resume_running,
         .idle = idle,
         .wake = wake,
+        .leave = leave,
+        .expect = expect,
     };
     C7X_RETURN_IF_ERROR(c7x_core_init(&core.core, &targets));
     struct c7x_service_config service = {.link = core.link,

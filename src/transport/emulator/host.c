@@ -3,10 +3,13 @@
 #include "transport/emulator/emulator.h"
 
 #include "os/os.h"
+#include "transport/emulator/ring.h"
+#include "transport/emulator/spin.h"
 #include "transport/emulator/strict.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -26,9 +29,13 @@ struct emulator_link {
     struct c7x_host_link base;
     int setup;
     int link;
-    bool strict;      /* strict.h: mappings are twice as large as buffers */
-    int interrupt;    /* an eventfd: written by interrupt, read by receive */
-    uint32_t owed_op; /* of a setup request whose answer has not come in time; 0: none */
+    struct c7x_ring_host ring;   /* the way of frames, if there is one; else it is the socket */
+    struct c7x_os_mutex sending; /* into the ring */
+    struct c7x_spin spin;        /* of who receives */
+    atomic_bool is_gone;         /* as far as who receives has seen, or by damage of the ring */
+    bool strict;                 /* strict.h: mappings are twice as large as buffers */
+    int interrupt;               /* an eventfd: written by interrupt, read by receive */
+    uint32_t owed_op;            /* of a setup request whose answer has not come in time; 0: none */
     const struct c7x_log_memory *log; /* mapped at the first read */
     struct c7x_buffer *buffers;       /* all that are attached; pointer NULL: to be given back */
     size_t buffer_count;
@@ -178,6 +185,55 @@ static enum c7x_status link_request(struct emulator_link *link,
     return status;
 }
 
+/* ---- Frames ---- */
+
+/* The core learns it from the socket. */
+static enum c7x_status give_up_ring(struct emulator_link *link, struct c7x_error *error)
+{
+    atomic_store(&link->is_gone, true);
+    shutdown(link->link, SHUT_RDWR);
+    return c7x_error_set(error, C7X_RESET, STATION,
+                         "the ring to the emulated DSP is damaged; the link was reset");
+}
+
+static void clear_bell(int bell)
+{
+    eventfd_t count;
+    (void)eventfd_read(bell, &count);
+}
+
+/* The device reads its frames at any time, so there is room again soon. */
+static enum c7x_status wait_for_room(struct emulator_link *link, int64_t deadline_ns,
+                                     struct c7x_error *error)
+{
+    struct pollfd entries[2] = {{.fd = link->ring.room_bell, .events = POLLIN},
+                                {.fd = link->link, .events = POLLHUP}};
+    if (c7x_ring_host_await_room(&link->ring))
+        return C7X_OK;
+    if (!wait_for_any(entries, 2, deadline_ns))
+        return c7x_error_set(error, C7X_TIMEOUT, STATION, "the device takes no more frames");
+    if (entries[1].revents != 0)
+        return gone(error);
+    clear_bell(link->ring.room_bell);
+    return C7X_OK;
+}
+
+static enum c7x_status send_by_ring(struct emulator_link *link, const uint8_t *frame, size_t size,
+                                    int64_t deadline_ns, struct c7x_error *error)
+{
+    enum c7x_status status;
+    if (atomic_load_explicit(&link->is_gone, memory_order_relaxed))
+        return gone(error);
+    c7x_os_mutex_lock(&link->sending);
+    while ((status = c7x_ring_host_send(&link->ring, frame, size)) == C7X_BUSY) {
+        status = wait_for_room(link, deadline_ns, error);
+        if (status != C7X_OK)
+            break;
+    }
+    c7x_os_mutex_unlock(&link->sending);
+    return status == C7X_PROTOCOL ? give_up_ring(link, error) : status;
+}
+
 static enum c7x_status link_send(struct c7x_host_link *base, const uint8_t *frame, size_t size,
                                  int64_t deadline_ns, struct c7x_error *error)
 {
@@ -186,6 +242,8 @@ static enum c7x_status link_send(struct c7x_host_link *base, const uint8_t *fram
         size == 0) /* an empty packet would read as the end of the link */
         return c7x_error_set(error, C7X_SIZE, STATION, "a frame of %zu bytes; at most %u fit", size,
                              C7X_TRANSPORT_FRAME_MAX);
+    if (link->ring.memory != NULL)
+        return send_by_ring(link, frame, size, deadline_ns, error);
     for (;;) {
         ssize_t sent = send(link->link, frame, size, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent == (ssize_t)size)
@@ -204,28 +262,69 @@ static void link_interrupt(struct c7x_host_link *base)
     (void)!write(link->interrupt, &one, sizeof one); /* full: it is interrupted already */
 }
 
-static enum c7x_status link_receive(struct c7x_host_link *base, uint8_t *frame, size_t *out_size,
-                                    int64_t deadline_ns, struct c7x_error *error)
+static enum c7x_status read_socket(struct emulator_link *link, uint8_t *frame, size_t *out_size,
+                                   struct c7x_error *error)
 {
-    struct emulator_link *link = (struct emulator_link *)base;
-    struct pollfd entries[2] = {{.fd = link->link, .events = POLLIN},
-                                {.fd = link->interrupt, .events = POLLIN}};
-    uint64_t count;
-    if (!wait_for_any(entries, 2, deadline_ns))
-        return c7x_error_set(error, C7X_TIMEOUT, STATION, "no answer before the deadline");
-    if (entries[0].revents == 0) {
-        (void)!read(link->interrupt, &count, sizeof count);
-        return C7X_CANCELLED;
-    }
     ssize_t size;
     do
         size = recv(link->link, frame, C7X_TRANSPORT_FRAME_MAX, 0);
     while (size < 0 && errno == EINTR);
-    if (size <= 0)
+    if (size <= 0) {
+        atomic_store(&link->is_gone, true);
         return gone(error);
+    }
     *out_size = (size_t)size;
     return C7X_OK;
 }
+
+/* Sleeps until there may be something. C7X_BUSY: look; C7X_OK: the socket had a frame. */
+static enum c7x_status sleep_on(struct emulator_link *link, uint8_t *frame, size_t *out_size,
+                                int64_t deadline_ns, struct c7x_error *error)
+{
+    struct pollfd entries[3] = {{.fd = link->link, .events = POLLIN},
+                                {.fd = link->interrupt, .events = POLLIN},
+                                {.fd = link->ring.frame_bell, .events = POLLIN}};
+    if (!wait_for_any(entries, link->ring.memory != NULL ? 3 : 2, deadline_ns))
+        return c7x_error_set(error, C7X_TIMEOUT, STATION, "no answer before the deadline");
+    if (entries[2].revents != 0) {
+        clear_bell(link->ring.frame_bell);
+        return C7X_BUSY;
+    }
+    if (entries[0].revents != 0)
+        return read_socket(link, frame, out_size, error);
+    clear_bell(link->interrupt);
+    return C7X_CANCELLED;
+}
+
+static enum c7x_status receive_by_ring(struct emulator_link *link, uint8_t *frame, size_t *out_size,
+                                       int64_t deadline_ns, struct c7x_error *error)
+{
+    enum c7x_status status;
+    while ((status = c7x_ring_host_receive(&link->ring, frame, out_size)) == C7X_BUSY) {
+        if (c7x_spin_goes_on(&link->spin, deadline_ns) &&
+            !c7x_ring_host_shares_processor(&link->ring)) {
+            c7x_spin_pause();
+            continue;
+        }
+        if (c7x_ring_host_await_frame(&link->ring))
+            continue;
+        status = sleep_on(link, frame, out_size, deadline_ns, error);
+        if (status != C7X_BUSY)
+            break;
+    }
+    c7x_spin_end(&link->spin);
+    return status == C7X_PROTOCOL ? give_up_ring(link, error) : status;
+}
+
+static enum c7x_status link_receive(struct c7x_host_link *base, uint8_t *frame, size_t *out_size,
+                                    int64_t deadline_ns, struct c7x_error *error)
+{
+    struct emulator_link *link = (struct emulator_link *)base;
+    return link->ring.memory != NULL ? receive_by_ring(link, frame, out_size, deadline_ns, error)
+                                     : sleep_on(link, frame, out_size, deadline_ns, error);
+}
+
+/* ---- Buffers ---- */
 
 static size_t mapping_size(const struct emulator_link *link, const struct c7x_buffer *buffer)
 {
@@ -347,6 +446,8 @@ static void link_close(struct c7x_host_link *base)
     free(link->buffers);
     if (link->log != NULL)
         munmap((void *)(uintptr_t)link->log, sizeof *link->log);
+    c7x_ring_host_deinit(&link->ring);
+    c7x_os_mutex_deinit(&link->sending);
     if (link->link >= 0)
         close(link->link);
     if (link->interrupt >= 0)
@@ -367,14 +468,37 @@ static const struct c7x_host_link_ops emulator_ops = {
     .close = link_close,
 };
 
+/* To see frames with strace, and to test that way. */
+static bool is_socket_wanted(void)
+{
+    const char *wanted = getenv("C7X_LINK");
+    return wanted != NULL && strcmp(wanted, "socket") == 0;
+}
+
+/* Without a ring, frames take the socket; what the core may still answer to an offer must not be
+ * taken for one. */
+static enum c7x_status offer_ring(struct emulator_link *link, int64_t deadline_ns,
+                                  struct c7x_error *error)
+{
+    enum c7x_status status = c7x_ring_offer(&link->ring, link->link, deadline_ns);
+    if (status == C7X_RESET)
+        return gone(error);
+    if (status == C7X_TIMEOUT)
+        return c7x_error_set(error, C7X_TIMEOUT, STATION,
+                             "no answer from the emulated DSP before the deadline");
+    return C7X_OK;
+}
+
 enum c7x_status c7x_emulator_open_link(int socket, int64_t deadline_ns,
                                        struct c7x_host_link **out_link, struct c7x_error *error)
 {
     struct emulator_link *link = calloc(1, sizeof *link);
-    if (link == NULL) {
+    if (link == NULL || c7x_os_mutex_init(&link->sending) != C7X_OK) {
         close(socket);
+        free(link);
         return c7x_error_set(error, C7X_HOST_NOMEM, STATION, "no memory for a link");
     }
+    link->ring.frame_bell = link->ring.room_bell = link->ring.core_bell = -1;
     link->base.ops = &emulator_ops;
     link->setup = socket;
     link->link = -1;
@@ -386,6 +510,8 @@ enum c7x_status c7x_emulator_open_link(int socket, int64_t deadline_ns,
     struct c7x_setup_message message = {.op = C7X_SETUP_HELLO, .size = C7X_SETUP_VERSION};
     enum c7x_status status =
         c7x_emulator_request(socket, &message, &link->link, deadline_ns, error);
+    if (status == C7X_OK && message.takes_ring != 0 && !is_socket_wanted())
+        status = offer_ring(link, deadline_ns, error);
     if (status != C7X_OK) {
         link_close(&link->base);
         return status;

@@ -46,6 +46,7 @@ struct c7x_setup_message {
     uint32_t held;
     uint32_t strict; /* HELLO's answer: 1 if caches are strict (strict.h), and so memfds twice as
                         large */
+    uint32_t takes_ring; /* HELLO's answer: 1 if frames may go through a ring (ring.h) */
     uint64_t address;
     uint64_t size;
     struct c7x_oom oom; /* answers with C7X_NOMEM */

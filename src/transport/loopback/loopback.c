@@ -72,10 +72,13 @@ static bool pop(struct queue *queue, struct frame *out_frame)
 
 /* ---- The device's side ---- */
 
-static enum c7x_device_event device_receive(struct c7x_device_link *base, uint32_t *out_endpoint,
-                                            uint8_t *frame, size_t *out_size)
+/* Nobody spins here. */
+static enum c7x_device_event device_receive(struct c7x_device_link *base, bool spins,
+                                            uint32_t *out_endpoint, uint8_t *frame,
+                                            size_t *out_size)
 {
     struct c7x_loopback *loopback = (struct c7x_loopback *)base;
+    (void)spins;
     struct frame next;
     for (;;) {
         c7x_os_mutex_lock(&loopback->receiving);
@@ -115,6 +118,17 @@ static void device_done(struct c7x_device_link *base)
     c7x_os_mutex_unlock(&loopback->receiving);
 }
 
+static void device_leave(struct c7x_device_link *base)
+{
+    (void)base;
+}
+
+static void device_expect(struct c7x_device_link *base, uint32_t endpoint)
+{
+    (void)base;
+    (void)endpoint;
+}
+
 static void device_wake(struct c7x_device_link *base)
 {
     struct c7x_loopback *loopback = (struct c7x_loopback *)base;
@@ -140,7 +154,13 @@ static enum c7x_status device_send(struct c7x_device_link *base, uint32_t endpoi
 }
 
 static const struct c7x_device_link_ops device_ops = {
-    .receive = device_receive, .done = device_done, .wake = device_wake, .send = device_send};
+    .receive = device_receive,
+    .done = device_done,
+    .leave = device_leave,
+    .expect = device_expect,
+    .wake = device_wake,
+    .send = device_send,
+};
 
 /* ---- The host's side ---- */
 

@@ -437,8 +437,13 @@ static void the_log_is_read_on_from_where_the_reader_was(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TESTS_ON(loopback),        TESTS_OF_MANY_ON(loopback),        TESTS_ON(private_emulator),
-        TESTS_ON(shared_emulator), TESTS_OF_MANY_ON(shared_emulator),
+        TESTS_ON(loopback),
+        TESTS_OF_MANY_ON(loopback),
+        TESTS_ON(private_emulator),
+        TESTS_ON(shared_emulator),
+        TESTS_OF_MANY_ON(shared_emulator),
+        TESTS_ON(socket_emulator),
+        TESTS_OF_MANY_ON(socket_emulator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
