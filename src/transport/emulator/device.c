@@ -360,6 +360,20 @@ static bool read_watched(struct emulator_device *device, uint32_t *out_endpoint,
     return false;
 }
 
+/* The same, several times. */
+static bool spin_on_watched(struct emulator_device *device, uint32_t *out_endpoint, uint8_t *frame,
+                            size_t *out_size)
+{
+    bool found = read_watched(device, out_endpoint, frame, out_size);
+    for (int i = 1; i < C7X_SPIN_LOOKS && !found; i++) {
+        c7x_spin_pause();
+        found = read_watched(device, out_endpoint, frame, out_size);
+    }
+    if (found)
+        c7x_spin_end(&device->spin);
+    return found;
+}
+
 static bool may_spin(struct emulator_device *device)
 {
     if (atomic_load_explicit(&device->is_woken, memory_order_relaxed) ||
@@ -454,10 +468,8 @@ static bool look(struct emulator_device *device, bool spins, uint32_t *out_endpo
 {
     c7x_os_mutex_lock(&device->receiving);
     device->has_watcher |= spins;
-    bool found = read_watched(device, out_endpoint, frame, out_size);
-    if (spins && found)
-        c7x_spin_end(&device->spin);
-    if (found)
+    if (spins ? spin_on_watched(device, out_endpoint, frame, out_size)
+              : read_watched(device, out_endpoint, frame, out_size))
         return true;
     *out_sleep = false;
     if (spins ? !may_spin(device) : !device->has_watcher)
@@ -479,11 +491,7 @@ static enum c7x_device_event device_receive(struct c7x_device_link *base, bool s
     for (;;) {
         if (look(device, spins, out_endpoint, frame, out_size, &sleeps))
             return C7X_DEVICE_FRAME;
-        if (!sleeps) {
-            c7x_spin_pause();
-            continue;
-        }
-        if (!sleep_until_event(device, &key))
+        if (!sleeps || !sleep_until_event(device, &key))
             continue;
         c7x_os_mutex_lock(&device->receiving);
         device->received = key;

@@ -296,17 +296,24 @@ static enum c7x_status sleep_on(struct emulator_link *link, uint8_t *frame, size
     return C7X_CANCELLED;
 }
 
+static enum c7x_status look(struct emulator_link *link, uint8_t *frame, size_t *out_size)
+{
+    enum c7x_status status = c7x_ring_host_receive(&link->ring, frame, out_size);
+    for (int i = 1; i < C7X_SPIN_LOOKS && status == C7X_BUSY; i++) {
+        c7x_spin_pause();
+        status = c7x_ring_host_receive(&link->ring, frame, out_size);
+    }
+    return status;
+}
+
 static enum c7x_status receive_by_ring(struct emulator_link *link, uint8_t *frame, size_t *out_size,
                                        int64_t deadline_ns, struct c7x_error *error)
 {
     enum c7x_status status;
-    while ((status = c7x_ring_host_receive(&link->ring, frame, out_size)) == C7X_BUSY) {
-        if (c7x_spin_goes_on(&link->spin, deadline_ns) &&
-            !c7x_ring_host_shares_processor(&link->ring)) {
-            c7x_spin_pause();
-            continue;
-        }
-        if (c7x_ring_host_await_frame(&link->ring))
+    while ((status = look(link, frame, out_size)) == C7X_BUSY) {
+        if ((c7x_spin_goes_on(&link->spin, deadline_ns) &&
+             !c7x_ring_host_shares_processor(&link->ring)) ||
+            c7x_ring_host_await_frame(&link->ring))
             continue;
         status = sleep_on(link, frame, out_size, deadline_ns, error);
         if (status != C7X_BUSY)

@@ -13,7 +13,8 @@
 #include <stdint.h>
 
 #define C7X_SPIN_NS 50000
-#define C7X_SPIN_FAILURES_MAX 4u /* in a row; then it looks at one wait in C7X_SPIN_RARELY */
+#define C7X_SPIN_LOOKS 16        /* between two looks at the clock */
+#define C7X_SPIN_FAILURES_MAX 4u /* in a row; then it goes on at one wait in C7X_SPIN_RARELY */
 #define C7X_SPIN_RARELY 16u
 
 struct c7x_spin {
@@ -22,7 +23,7 @@ struct c7x_spin {
     int64_t since_ns; /* the beginning of the present wait; 0: there is none */
 };
 
-/* Nothing is there. Whether to look again at once; false: sleep. */
+/* Nothing was there, C7X_SPIN_LOOKS times. Whether to look again at once; false: sleep. */
 static inline bool c7x_spin_goes_on(struct c7x_spin *spin, int64_t deadline_ns)
 {
     int64_t now = c7x_os_clock_ns();
@@ -37,9 +38,7 @@ static inline bool c7x_spin_goes_on(struct c7x_spin *spin, int64_t deadline_ns)
 /* What was waited for has come, or the wait is over without it. */
 static inline void c7x_spin_end(struct c7x_spin *spin)
 {
-    if (spin->since_ns == 0)
-        return;
-    if (c7x_os_clock_ns() - spin->since_ns < C7X_SPIN_NS)
+    if (spin->since_ns == 0 || c7x_os_clock_ns() - spin->since_ns < C7X_SPIN_NS)
         spin->failures = 0;
     else if (spin->failures < C7X_SPIN_FAILURES_MAX)
         spin->failures++;
