@@ -300,12 +300,11 @@ static enum c7x_status run_infer(struct c7x_service_job *job, struct c7x_respons
     if (request->result_size != 0)
         infer.result = c7x_memory_pointer(service->config.memory, request->result_dsp_addr,
                                           request->result_size);
-    struct c7x_infer_result *result =
-        c7x_heap_alloc(service->config.heap, C7X_HEAP_SERVICE, sizeof *result, 0);
-    if (result == NULL)
-        return c7x_error_set_oom(error, STATION, c7x_heap_oom(service->config.heap, sizeof *result),
-                                 "the result's descriptors");
-    memset(result, 0, sizeof *result);
+    struct c7x_infer_result *result = &service->results[job->target];
+    result->cycles = 0;
+    result->output_count = 0;
+    result->result_used = 0;
+    result->fault_code = NULL;
     result->return_value =
         job->request.type == C7X_MSG_INFER_LARGE ? -1 : 0; /* until the entry has run */
     if ((request->flags & C7X_WIRE_INFER_KV_RESIDENT) != 0)
@@ -320,7 +319,6 @@ static enum c7x_status run_infer(struct c7x_service_job *job, struct c7x_respons
     if (status == C7X_FAULT)
         append_last_line(infer.printf, error);
     response->body.infer.printf_size = end_printf(session, job->request.seq, infer.printf);
-    c7x_heap_free(service->config.heap, result);
     count(service, status);
     return status;
 }

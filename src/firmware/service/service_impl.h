@@ -96,6 +96,7 @@ struct c7x_service {
     /* What the job of each target prints, until it has ended. */
     uint8_t *scratch;
     struct c7x_printf scratch_printf[C7X_TARGET_COUNT];
+    struct c7x_infer_result results[C7X_TARGET_COUNT]; /* of the inference that each runs */
     /* The sessions and what they say is under it. Taken before the locks of target, module table,
      * heap and transport. */
     struct c7x_os_mutex lock;
