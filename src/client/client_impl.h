@@ -25,18 +25,32 @@
 #include "wire/wire.h"
 
 #include <pthread.h>
+#include <sys/types.h>
+#include <time.h>
 
 #define C7X_CLIENT_STATION "client"
 #define C7X_CLIENT_TENSOR_ALIGNMENT 128u /* the DSP's cache line: no two tensors share one */
 
-/* What this client has loaded, with the bytes staged for it while the device may use them in place.
- */
+/* A file as it was when it was read into a buffer, which all that were loaded from it share, since
+ * the device uses its read-only part in place and writes to none. */
+struct c7x_staged_file {
+    struct c7x_staged_file *next;
+    uint32_t users; /* loads that go on, and what they have loaded */
+    dev_t device;
+    ino_t number;
+    struct timespec written;
+    struct timespec changed;
+    size_t size;
+    struct c7x_buffer buffer;
+};
+
+/* What this client has loaded. */
 struct c7x_staged {
     struct c7x_staged *next;
     uint32_t handle;
-    bool is_model;     /* the handle is a model_id */
-    bool has_priority; /* which the load named */
-    struct c7x_buffer buffer;
+    bool is_model;                /* the handle is a model_id */
+    bool has_priority;            /* which the load named */
+    struct c7x_staged_file *file; /* NULL: the device has no use for its bytes any more */
 };
 
 /* A caller's own buffer. */
@@ -95,14 +109,15 @@ struct c7x_client {
     struct c7x_buffer staging_3_0; /* where 3.0 firmware expects files; else none */
 
     pthread_mutex_t lock;
-    pthread_cond_t changed;      /* of anything under the lock */
-    bool is_reset;               /* lock: the device went away; nothing works but close */
-    bool io_taken;               /* lock */
-    bool is_read;                /* lock: some thread is in the link's receive */
-    uint32_t seq;                /* lock */
-    struct c7x_pending *pending; /* lock */
-    struct c7x_staged *staged;   /* lock */
-    struct c7x_kv *kv;           /* lock */
+    pthread_cond_t changed;               /* of anything under the lock */
+    bool is_reset;                        /* lock: the device went away; nothing works but close */
+    bool io_taken;                        /* lock */
+    bool is_read;                         /* lock: some thread is in the link's receive */
+    uint32_t seq;                         /* lock */
+    struct c7x_pending *pending;          /* lock */
+    struct c7x_staged *staged;            /* lock */
+    struct c7x_staged_file *staged_files; /* lock */
+    struct c7x_kv *kv;                    /* lock */
     struct c7x_io *given_up; /* lock: windows with pointers that callers may hold; until close */
     struct c7x_io *free_io;  /* lock: windows of finished inferences, for the next ones */
     struct c7x_inference *inferences;      /* lock: all that have not been freed */

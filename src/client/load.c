@@ -18,7 +18,7 @@ static enum c7x_status file_error(const char *path, const char *what)
                          what, path, strerror(errno));
 }
 
-static enum c7x_status file_size(const char *path, int fd, size_t *out_size)
+static enum c7x_status examine(const char *path, int fd, struct c7x_staged_file *out_file)
 {
     struct stat info;
     if (fstat(fd, &info) != 0)
@@ -33,7 +33,12 @@ static enum c7x_status file_size(const char *path, int fd, size_t *out_size)
         return c7x_error_set(c7x_client_thread_error(), C7X_SIZE, C7X_CLIENT_STATION,
                              "%s has %lld bytes; a device takes at most %u", path,
                              (long long)info.st_size, C7X_WIRE_STAGING_SIZE);
-    *out_size = (size_t)info.st_size;
+    *out_file = (struct c7x_staged_file){.users = 1,
+                                         .device = info.st_dev,
+                                         .number = info.st_ino,
+                                         .written = info.st_mtim,
+                                         .changed = info.st_ctim,
+                                         .size = (size_t)info.st_size};
     return C7X_OK;
 }
 
@@ -53,23 +58,126 @@ static enum c7x_status read_all(const char *path, int fd, uint8_t *bytes, size_t
     return C7X_OK;
 }
 
-/* Reads the open file into a new shared buffer; 3.0 firmware has one fixed place for it. */
-static enum c7x_status stage(struct c7x_client *client, const char *path, int fd,
-                             int64_t deadline_ns, struct c7x_buffer *out_buffer, size_t *out_size)
+/* ---- Staged files ---- */
+
+static bool is_same_time(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+static bool is_same_file(const struct c7x_staged_file *a, const struct c7x_staged_file *b)
+{
+    return a->device == b->device && a->number == b->number && a->size == b->size &&
+           is_same_time(&a->written, &b->written) && is_same_time(&a->changed, &b->changed);
+}
+
+/* The file that has been staged already, with one user more; NULL: it has not. */
+static struct c7x_staged_file *find_file(struct c7x_client *client,
+                                         const struct c7x_staged_file *wanted)
+{
+    pthread_mutex_lock(&client->lock);
+    struct c7x_staged_file *file = client->staged_files;
+    while (file != NULL && !is_same_file(file, wanted))
+        file = file->next;
+    if (file != NULL)
+        file->users++;
+    pthread_mutex_unlock(&client->lock);
+    return file;
+}
+
+static void enlist_file(struct c7x_client *client, struct c7x_staged_file *file)
+{
+    pthread_mutex_lock(&client->lock);
+    file->next = client->staged_files;
+    client->staged_files = file;
+    pthread_mutex_unlock(&client->lock);
+}
+
+/* One user less; whether it was the last, so that the file is the caller's. */
+static bool take_file(struct c7x_client *client, struct c7x_staged_file *file)
+{
+    pthread_mutex_lock(&client->lock);
+    bool is_last = --file->users == 0;
+    if (is_last) {
+        struct c7x_staged_file **place = &client->staged_files;
+        while (*place != file)
+            place = &(*place)->next;
+        *place = file->next;
+    }
+    pthread_mutex_unlock(&client->lock);
+    return is_last;
+}
+
+static void release_file(struct c7x_client *client, struct c7x_staged_file *file)
+{
+    if (file == NULL || !take_file(client, file))
+        return;
+    c7x_client_detach(client, &file->buffer);
+    free(file);
+}
+
+/* Nobody waits for the answer of request `seq` any more, which may still come to use the file. */
+static void let_file_go(struct c7x_client *client, struct c7x_staged_file *file, uint32_t seq)
+{
+    struct c7x_buffer buffer = {0};
+    if (take_file(client, file)) {
+        buffer = file->buffer;
+        free(file);
+    }
+    c7x_client_let_go(client, &buffer, NULL, seq);
+}
+
+static enum c7x_status read_into_buffer(struct c7x_client *client, const char *path, int fd,
+                                        struct c7x_staged_file *file, int64_t deadline_ns)
 {
     struct c7x_host_link *link = client->link;
-    C7X_RETURN_IF_ERROR(file_size(path, fd, out_size));
-    if (client->has_session)
-        C7X_RETURN_IF_ERROR(c7x_client_attach(client, *out_size, deadline_ns, out_buffer));
-    else
-        *out_buffer = client->staging_3_0;
-    enum c7x_status status = read_all(path, fd, out_buffer->pointer, *out_size);
+    C7X_RETURN_IF_ERROR(c7x_client_attach(client, file->size, deadline_ns, &file->buffer));
+    enum c7x_status status = read_all(path, fd, file->buffer.pointer, file->size);
     if (status == C7X_OK)
-        link->ops->sync_to_device(link, out_buffer, 0, *out_size);
-    else if (client->has_session)
-        c7x_client_detach(client, out_buffer);
+        link->ops->sync_to_device(link, &file->buffer, 0, file->size);
+    else
+        c7x_client_detach(client, &file->buffer);
     return status;
 }
+
+/* Reads the open file into a new shared buffer, unless one holds it. */
+static enum c7x_status stage(struct c7x_client *client, const char *path, int fd,
+                             int64_t deadline_ns, struct c7x_staged_file **out_file)
+{
+    struct c7x_staged_file wanted;
+    C7X_RETURN_IF_ERROR(examine(path, fd, &wanted));
+    *out_file = find_file(client, &wanted);
+    if (*out_file != NULL)
+        return C7X_OK;
+    struct c7x_staged_file *file = malloc(sizeof *file);
+    if (file == NULL)
+        return c7x_error_set(c7x_client_thread_error(), C7X_HOST_NOMEM, C7X_CLIENT_STATION,
+                             "no memory to load %s", path);
+    *file = wanted;
+    enum c7x_status status = read_into_buffer(client, path, fd, file, deadline_ns);
+    if (status != C7X_OK) {
+        free(file);
+        return status;
+    }
+    enlist_file(client, file);
+    *out_file = file;
+    return C7X_OK;
+}
+
+/* 3.0 firmware has one fixed place, and copies what it needs of it. */
+static enum c7x_status stage_3_0(struct c7x_client *client, const char *path, int fd,
+                                 size_t *out_size)
+{
+    struct c7x_host_link *link = client->link;
+    struct c7x_staged_file file;
+    C7X_RETURN_IF_ERROR(examine(path, fd, &file));
+    C7X_RETURN_IF_ERROR(read_all(path, fd, client->staging_3_0.pointer, file.size));
+    link->ops->sync_to_device(link, &client->staging_3_0, 0, file.size);
+    *out_size = file.size;
+    return C7X_OK;
+}
+
+/* ---- What was loaded ---- */
 
 /* Keeps what is to be known of a handle for as long as it lives; without memory for that the staged
  * bytes stay until close. */
@@ -115,7 +223,7 @@ static void drop_staged(struct c7x_client *client, uint32_t handle, bool is_mode
     struct c7x_staged *staged = take_staged(client, handle, is_model);
     if (staged == NULL)
         return;
-    c7x_client_detach(client, &staged->buffer);
+    release_file(client, staged->file);
     free(staged);
 }
 
@@ -123,14 +231,15 @@ void c7x_client_free_staged(struct c7x_client *client)
 {
     while (client->staged != NULL)
         drop_staged(client, client->staged->handle, client->staged->is_model);
+    while (client->staged_files != NULL) /* of which nothing could be kept */
+        release_file(client, client->staged_files);
 }
 
-static void fill_in_load(const struct c7x_client *client, const struct c7x_buffer *buffer,
-                         size_t size, uint32_t flags, struct c7x_request *request)
+static void fill_in_load(uint64_t address, size_t size, uint32_t flags, struct c7x_request *request)
 {
     request->body.load.size = (uint32_t)size;
-    request->body.load.flags = client->has_session ? flags | C7X_WIRE_LOAD_ADDRESS : 0;
-    request->body.load.address = buffer->dsp_address;
+    request->body.load.flags = flags;
+    request->body.load.address = address;
 }
 
 static enum c7x_status check_flags(const struct c7x_client *client, uint32_t type, uint32_t flags)
@@ -151,44 +260,64 @@ static enum c7x_status check_flags(const struct c7x_client *client, uint32_t typ
     return C7X_OK;
 }
 
+/* Stages the open file and loads it. *out_file: what is to stay staged; NULL: nothing. */
+static enum c7x_status load_staged(struct c7x_client *client, const char *path, int fd,
+                                   struct c7x_request *request, struct c7x_response *out_response,
+                                   struct c7x_staged_file **out_file, int64_t deadline_ns)
+{
+    struct c7x_staged_file *file = NULL;
+    uint32_t flags = request->body.load.flags;
+    enum c7x_status status = stage(client, path, fd, deadline_ns, &file);
+    if (file == NULL)
+        return status;
+    fill_in_load(file->buffer.dsp_address, file->size, flags | C7X_WIRE_LOAD_ADDRESS, request);
+    status = c7x_client_exchange(client, request, deadline_ns, out_response);
+    if (status == C7X_TIMEOUT)
+        let_file_go(client, file, request->seq);
+    else if (status != C7X_OK || (flags & C7X_LOAD_KEEP) != 0)
+        release_file(client, file);
+    else
+        *out_file = file;
+    return status;
+}
+
+static enum c7x_status load_3_0(struct c7x_client *client, const char *path, int fd,
+                                struct c7x_request *request, struct c7x_response *out_response,
+                                int64_t deadline_ns)
+{
+    size_t size;
+    C7X_RETURN_IF_ERROR(stage_3_0(client, path, fd, &size));
+    fill_in_load(client->staging_3_0.dsp_address, size, 0, request);
+    return c7x_client_exchange(client, request, deadline_ns, out_response);
+}
+
 /* DYN_LOAD and MODEL_LOAD. *out_handle and *out_response are set on success. */
 static enum c7x_status load_file(struct c7x_client *client, uint32_t type, const char *path,
                                  uint32_t flags, uint32_t *out_handle,
                                  struct c7x_response *out_response)
 {
     struct c7x_request request = {.type = type};
-    struct c7x_buffer buffer = {0};
-    size_t size = 0;
+    struct c7x_staged staged = {.is_model = type == C7X_MSG_MODEL_LOAD,
+                                .has_priority = (flags & C7X_WIRE_PRIORITY_MASK) != 0};
     int64_t deadline_ns = c7x_client_deadline_ns(client);
-    bool is_model = type == C7X_MSG_MODEL_LOAD;
-    bool has_priority = (flags & C7X_WIRE_PRIORITY_MASK) != 0;
-    if (!is_model && !has_priority)
+    if (!staged.is_model && !staged.has_priority)
         flags |= (uint32_t)client->options.priority << C7X_WIRE_PRIORITY_SHIFT;
     C7X_RETURN_IF_ERROR(check_flags(client, type, flags));
+    request.body.load.flags = flags;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block us */
     if (fd < 0)
         return file_error(path, "open");
-    enum c7x_status status = stage(client, path, fd, deadline_ns, &buffer, &size);
+    enum c7x_status status =
+        client->has_session
+            ? load_staged(client, path, fd, &request, out_response, &staged.file, deadline_ns)
+            : load_3_0(client, path, fd, &request, out_response, deadline_ns);
     close(fd);
-    if (status == C7X_OK) {
-        fill_in_load(client, &buffer, size, flags, &request);
-        status = c7x_client_exchange(client, &request, deadline_ns, out_response);
-    }
-    if (!client->has_session)
-        buffer.pointer = NULL; /* the staging stays */
-    else if (status == C7X_TIMEOUT)
-        c7x_client_let_go(client, &buffer, NULL, request.seq);
-    else if (status != C7X_OK || (flags & C7X_LOAD_KEEP) != 0)
-        c7x_client_detach(client, &buffer);
     if (status != C7X_OK)
         return status;
-    struct c7x_staged staged = {.is_model = is_model,
-                                .handle = is_model ? out_response->body.model_load.model_id
-                                                   : out_response->body.dyn_load.module_handle,
-                                .has_priority = has_priority,
-                                .buffer = buffer};
+    staged.handle = staged.is_model ? out_response->body.model_load.model_id
+                                    : out_response->body.dyn_load.module_handle;
     *out_handle = staged.handle;
-    if (buffer.pointer != NULL || has_priority)
+    if (staged.file != NULL || staged.has_priority)
         keep_staged(client, &staged);
     return C7X_OK;
 }
