@@ -334,6 +334,15 @@ void TVM_cacheWbInv(void);
 int32_t TVM_cacheWbInvRegion(void *address, uint32_t size);
 void dsp_trace_msg(const char *text);
 
+#if defined(__x86_64__) || defined(__aarch64__)
+/*
+ * Where output `index`, of `size` bytes, belongs in the caller's window: a module that computes it
+ * there saves a copy. NULL: nowhere now, since the size is not the declared one, the window is too
+ * small, or an input is in it. Valid until the entry returns. Native firmware alone has it.
+ */
+__attribute__((weak)) void *c7x_module_output(int32_t index, uint64_t size);
+#endif
+
 /* ---- Exports of a module ---- */
 
 /*

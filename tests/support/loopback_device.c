@@ -209,6 +209,7 @@ void c7x_test_loopback_stop(struct c7x_test_loopback *device)
     c7x_service_destroy(device->service);
     c7x_module_table_destroy(device->modules);
     c7x_tvm_model_unload_all();
+    c7x_tvm_release_workspaces();
     c7x_heap_get_statistics(device->heap, &left);
     c7x_heap_destroy(device->fast_heap);
     c7x_heap_destroy(device->heap);

@@ -156,7 +156,7 @@ static void the_compilers_list_is_the_table(void **state)
         assert_string_equal(c7x_export_group(name), group);
     }
     assert_int_equal(fclose(list), 0);
-    (void)snprintf(title, sizeof(title), "export table version 2, %u names", count);
+    (void)snprintf(title, sizeof(title), "export table version 3, %u names", count);
     assert_string_equal(c7x_exports.title, title);
 }
 

@@ -29,10 +29,25 @@ static void release_pins(struct c7x_service_job *job)
 /* Call with the service locked. */
 static void free_block(struct c7x_service_job *job)
 {
-    if (job == &job->session->spare)
-        job->session->is_spare_used = false;
+    struct c7x_session *session = job->session;
+    if (job == &session->spare)
+        session->is_spare_used = false;
+    else if (job == &session->usual.job)
+        session->is_usual_used = false;
     else
-        c7x_heap_free(job->session->service->config.heap, job);
+        c7x_heap_free(session->service->config.heap, job);
+}
+
+/* The session's own block, if that is free and large enough; else one of the heap. */
+static struct c7x_service_job *take_block(struct c7x_session *session, size_t size)
+{
+    struct c7x_service *service = session->service;
+    c7x_os_mutex_lock(&service->lock);
+    bool is_free = !session->is_usual_used && size <= sizeof session->usual;
+    session->is_usual_used |= is_free;
+    c7x_os_mutex_unlock(&service->lock);
+    return is_free ? &session->usual.job
+                   : c7x_heap_alloc(service->config.heap, C7X_HEAP_SERVICE, size, 0);
 }
 
 static void free_job(struct c7x_service_job *job)
@@ -345,7 +360,7 @@ create_job(struct c7x_session *session, const struct c7x_request *request, struc
     size_t size =
         sizeof(struct c7x_service_job) +
         (is_infer(request) ? request->body.infer.num_inputs * sizeof(struct c7x_tensor) : 0);
-    struct c7x_service_job *job = c7x_heap_alloc(heap, C7X_HEAP_SERVICE, size, 0);
+    struct c7x_service_job *job = take_block(session, size);
     if (job == NULL)
         job = take_spare(session, request->type);
     if (job == NULL) {

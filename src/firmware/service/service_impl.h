@@ -59,6 +59,14 @@ struct c7x_service_job {
     struct c7x_tensor *inputs; /* INFER; behind the job in its block */
 };
 
+/* With room for the inputs that most models have at most. */
+struct c7x_service_usual_job {
+    struct c7x_service_job job;
+    struct c7x_tensor inputs[8];
+};
+_Static_assert(offsetof(struct c7x_service_usual_job, inputs) == sizeof(struct c7x_service_job),
+               "a job's inputs stand behind it");
+
 /*
  * One client. Created by the receiving role; ended by it with a last job on the target, which frees
  * it, so that every job of a session runs while the session is there.
@@ -72,6 +80,8 @@ struct c7x_session {
     struct c7x_service_job *jobs; /* oldest first; from being queued until answered */
     struct c7x_service_job spare; /* for an unload when the heap is full */
     bool is_spare_used;
+    struct c7x_service_usual_job usual; /* for a client that sends one request after the other */
+    bool is_usual_used;
     uint32_t waiting_count; /* of them, those that wait */
     /* The next inference takes it over. */
     struct c7x_printf_window printf_next;

@@ -41,6 +41,7 @@ static int set_up(void **state)
     c7x_tvm_init(&config);
     context = (struct c7x_tvm_context){
         .owner = c7x_heap_owner_new(heap),
+        .workspace_owner = c7x_heap_owner_new(heap),
         .fast_owner = c7x_heap_owner_new(fast_heap),
     };
     c7x_tvm_context_set(&context);
@@ -96,6 +97,90 @@ static void a_tensor_must_fit_its_storage(void **state)
     assert_null(TVMDSPBuiltinAllocTensor(storage, 0, huge, 2, float32));
     assert_null(TVMDSPBuiltinAllocTensor(NULL, 0, shape, 1, float32));
     TVMFFIObjectDecRef(storage);
+}
+
+static void *take_workspace(uint64_t size)
+{
+    return TVMBackendAllocWorkspace(kDLCPU, 0, size, 0, 8);
+}
+
+static void give_workspace(void *workspace)
+{
+    assert_int_equal(TVMBackendFreeWorkspace(kDLCPU, 0, workspace), 0);
+}
+
+static uint64_t allocation_count(void)
+{
+    struct c7x_heap_statistics now;
+    c7x_heap_get_statistics(heap, &now);
+    return now.allocation_count;
+}
+
+/* Pieces of a call, nested; writes over them. */
+static void use_workspace(void)
+{
+    uint8_t *first = take_workspace(1000);
+    uint8_t *second = take_workspace(5000);
+    assert_non_null(first);
+    assert_non_null(second);
+    assert_int_equal((uintptr_t)first % 128, 0);
+    assert_int_equal((uintptr_t)second % 128, 0);
+    memset(first, 1, 1000);
+    memset(second, 2, 5000);
+    assert_int_equal(first[999], 1);
+    give_workspace(second);
+    uint8_t *third = take_workspace(5000);
+    memset(third, 3, 5000);
+    assert_int_equal(first[999], 1);
+    give_workspace(third);
+    give_workspace(first);
+}
+
+static void a_target_holds_the_workspace_of_its_calls(void **state)
+{
+    (void)state;
+    for (int call = 0; call < 10; call++) {
+        uint64_t before = allocation_count();
+        context.workspace = c7x_tvm_workspace_take(1);
+        assert_non_null(context.workspace);
+        assert_null(c7x_tvm_workspace_take(1)); /* a call is under way */
+        use_workspace();
+        c7x_tvm_workspace_give(context.workspace);
+        if (call >= 2) /* the first ones find out how much it is */
+            assert_int_equal(allocation_count(), before);
+    }
+    context.workspace = c7x_tvm_workspace_take(1);
+    c7x_tvm_release_workspaces(); /* not this one */
+    use_workspace();
+    c7x_tvm_workspace_give(context.workspace);
+    context.workspace = NULL;
+    assert_int_equal(block_count(heap), 1);
+    c7x_tvm_release_workspaces();
+    assert_int_equal(block_count(heap), 0);
+}
+
+/* In another order, twice, or with what stands before a piece written over. */
+static void workspace_that_is_misused_is_there_for_the_next_call(void **state)
+{
+    (void)state;
+    for (int call = 0; call < 3; call++) {
+        context.workspace = c7x_tvm_workspace_take(2);
+        uint8_t *first = take_workspace(256);
+        uint8_t *second = take_workspace(256);
+        if (call == 2)
+            memset(first, 0xFF, 256 + 128); /* into the second one's */
+        give_workspace(first);
+        give_workspace(second);
+        give_workspace(second);
+        give_workspace(take_workspace(256));
+        (void)c7x_heap_free_owner(heap, context.workspace_owner);
+        c7x_tvm_workspace_give(context.workspace);
+    }
+    context.workspace = c7x_tvm_workspace_take(2);
+    assert_non_null(take_workspace(512));
+    c7x_tvm_workspace_give(context.workspace);
+    context.workspace = NULL;
+    c7x_tvm_release_workspaces();
 }
 
 static void running_out_is_recorded_once(void **state)
@@ -379,6 +464,8 @@ int main(void)
         TEST(small_storage_is_fast),
         TEST(a_tensor_keeps_its_storage),
         TEST(a_tensor_must_fit_its_storage),
+        TEST(a_target_holds_the_workspace_of_its_calls),
+        TEST(workspace_that_is_misused_is_there_for_the_next_call),
         TEST(running_out_is_recorded_once),
         TEST(shapes_are_made_and_matched),
         TEST(tensor_info_is_checked),

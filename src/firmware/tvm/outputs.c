@@ -117,6 +117,46 @@ enum c7x_status c7x_tvm_check_outputs(const struct c7x_manifest *manifest, const
     return C7X_OK;
 }
 
+/* Where output `index` belongs in the window, as it is declared; false: that is not known before.
+ */
+static bool declared_place(const struct c7x_manifest *manifest, uint32_t index, uint64_t size,
+                           uint64_t *out_offset)
+{
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+    if (!manifest->present || index >= manifest->output_count)
+        return false;
+    for (uint32_t i = 0; i <= index; i++) {
+        *out_offset = offset;
+        if (!declared_bytes(&manifest->outputs[i], &bytes) ||
+            !c7x_add_size(offset, bytes, &offset) || !c7x_align_size(offset, STEP, &offset))
+            return false;
+    }
+    return bytes == size;
+}
+
+/* Inputs may be in the window, too: then they are read before the outputs come there. */
+static bool has_input_in_window(const struct c7x_infer *infer)
+{
+    for (uint32_t i = 0; i < infer->input_count; i++)
+        if (c7x_ranges_overlap((uintptr_t)infer->result, infer->result_size,
+                               (uintptr_t)infer->inputs[i].data, infer->inputs[i].data_size))
+            return true;
+    return false;
+}
+
+void *c7x_module_output(int32_t index, uint64_t size)
+{
+    const struct c7x_tvm_context *context = c7x_tvm_context();
+    const struct c7x_infer *infer = context != NULL ? context->infer : NULL;
+    uint64_t offset;
+    if (infer == NULL || infer->result == NULL || infer->kv != NULL || index < 0 ||
+        !declared_place(context->manifest, (uint32_t)index, size, &offset) ||
+        !c7x_range_inside(offset, size, 0, infer->result_size) || has_input_in_window(infer))
+        return NULL;
+    return infer->result + offset;
+}
+
 /* Offsets of the outputs that go to the window, and the bytes that they need with the descriptors,
  * if those stand there too. */
 static enum c7x_status measure(const struct list *list, uint32_t count,

@@ -164,6 +164,7 @@ static void destroy(struct instance *instance)
     c7x_heap_free(c7x_tvm.heap, instance->inputs);
     c7x_heap_free(c7x_tvm.heap, instance->input_values);
     c7x_heap_free(c7x_tvm.heap, instance);
+    c7x_tvm_release_workspaces();
 }
 
 static enum c7x_status runner_bind(const struct c7x_symbol_source *symbols, uint32_t owner,
@@ -171,6 +172,7 @@ static enum c7x_status runner_bind(const struct c7x_symbol_source *symbols, uint
                                    struct c7x_error *error)
 {
     enum c7x_status status;
+    c7x_tvm_release_workspaces(); /* the module may need the memory */
     struct instance *instance = c7x_heap_alloc(c7x_tvm.heap, owner, sizeof(*instance), 0);
     if (instance == NULL)
         return c7x_error_set_oom(error, "tvm", c7x_heap_oom(c7x_tvm.heap, sizeof(*instance)),
@@ -444,11 +446,17 @@ static enum c7x_status runner_infer(void *opaque, const struct c7x_infer *infer,
     C7X_RETURN_IF_ERROR(choose_constants(instance, infer, error));
     instance->context.section_count = infer->section_count;
     instance->context.origin = infer->origin;
+    instance->context.workspace = c7x_tvm_workspace_take(infer->origin.target);
+    instance->context.infer = infer;
+    instance->context.manifest = &instance->manifest;
     enter(instance, infer->printf);
     status = run(instance, infer, out_result, error);
     instance->is_faulted = instance->context.end >= C7X_TVM_STUCK;
     out_result->fault_code = instance->is_faulted ? instance->context.fault.code : NULL;
     leave(instance);
+    c7x_tvm_workspace_give(instance->context.workspace);
+    instance->context.workspace = NULL;
+    instance->context.infer = NULL;
     c7x_tvm_model_unpin(instance->pinned_model);
     instance->pinned_model = 0;
     return status;

@@ -171,7 +171,12 @@ void *c7x_tvm_alloc_workspace(size_t size)
     if (context == NULL)
         return NULL;
     c7x_tvm_export_enter();
-    block = alloc_main(context, context->workspace_owner, size, 0);
+    block = c7x_tvm_workspace_alloc(context->workspace, size);
+    if (block == NULL) {
+        block = alloc_main(context, context->workspace_owner, size, 0);
+        if (block != NULL)
+            c7x_tvm_workspace_want(context->workspace, size);
+    }
     c7x_tvm_export_leave();
     return block;
 }
@@ -194,8 +199,10 @@ void c7x_tvm_free(void *block)
     struct c7x_heap *heap = c7x_tvm.heap;
     if (c7x_tvm.fast_heap != NULL && c7x_heap_contains(c7x_tvm.fast_heap, block))
         heap = c7x_tvm.fast_heap;
+    struct c7x_tvm_context *context = c7x_tvm_context();
     c7x_tvm_export_enter();
-    if (may_free(c7x_tvm_context(), heap, block))
+    if ((context == NULL || !c7x_tvm_workspace_free(context->workspace, block)) &&
+        may_free(context, heap, block))
         c7x_heap_free(heap, block);
     c7x_tvm_export_leave();
 }

@@ -50,6 +50,10 @@ void c7x_tvm_end_section(void);
 /* The job on this stack goes on after others have run; interrupts are off. */
 void c7x_tvm_resume(void);
 
+/* Gives back the workspace that targets hold and do not use now. It also happens whenever a module
+ * is loaded or unloaded. */
+void c7x_tvm_release_workspaces(void);
+
 extern const struct c7x_module_kind_ops c7x_tvm_kind;
 
 #endif

@@ -30,11 +30,22 @@ struct c7x_tvm_scratch {
     void *deactivate;
 };
 
+/* A block that a target holds for the calls that it runs (workspace.c). */
+struct c7x_tvm_workspace {
+    uint8_t *block;
+    size_t size;
+    size_t used;
+    size_t wanted; /* by this call, at most so far */
+    void *last;    /* what was taken last and is not given back */
+    bool is_taken; /* a call is under way */
+};
+
 /* What the imports of the module that is being called work on: one for each instance. */
 struct c7x_tvm_context {
     uint32_t owner; /* of its blocks in the heap, and in the fast pool */
     uint32_t fast_owner;
     uint32_t workspace_owner; /* of workspace, which no call may keep: freed when it ends */
+    struct c7x_tvm_workspace *workspace; /* of the target that runs the call; NULL: it has none */
     TVMFFIAny *registers;
     int32_t register_count;
     TVMFFIAny *constants;
@@ -56,6 +67,8 @@ struct c7x_tvm_context {
     struct c7x_os_fault fault; /* FAULTED; else only where the code was, if that is known */
     struct c7x_tvm_scratch scratch; /* the module's L2 */
     struct c7x_trace_origin origin; /* of the call */
+    const struct c7x_infer *infer;  /* while it is under way */
+    const struct c7x_manifest *manifest;
     struct c7x_tvm_symbol *symbols; /* TVMBackendRegisterSystemLibSymbol; NULL until the first */
     uint32_t symbol_count;
 };
@@ -94,6 +107,22 @@ void *c7x_tvm_alloc(size_t size, size_t alignment, int pool);
 /* Of the main pool, until the end of the call at the latest. */
 void *c7x_tvm_alloc_workspace(size_t size);
 void c7x_tvm_free(void *block);
+
+/* ---- workspace.c ---- */
+
+/* As many as there are targets, and one for calls of none. */
+#define C7X_TVM_WORKSPACE_COUNT 16u
+
+/* For one call; `target` as in struct c7x_trace_origin. NULL: another call has it. */
+struct c7x_tvm_workspace *c7x_tvm_workspace_take(uint32_t target);
+/* The call has ended, however it did. NULL is legal. */
+void c7x_tvm_workspace_give(struct c7x_tvm_workspace *workspace);
+/* NULL: it has no room, or there is no workspace; the heap has to do. */
+void *c7x_tvm_workspace_alloc(struct c7x_tvm_workspace *workspace, size_t size);
+/* The heap had to do: the next call is to find room for that, too. */
+void c7x_tvm_workspace_want(struct c7x_tvm_workspace *workspace, size_t size);
+/* False: the block is not of the workspace. */
+bool c7x_tvm_workspace_free(struct c7x_tvm_workspace *workspace, const void *block);
 
 /* ---- objects.c ---- */
 

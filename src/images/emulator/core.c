@@ -218,6 +218,7 @@ int c7x_emulator_core_run(int control, struct c7x_log_memory *log,
     c7x_service_destroy(core.service);
     c7x_module_table_destroy(core.modules);
     c7x_tvm_model_unload_all();
+    c7x_tvm_release_workspaces();
     log_what_is_left();
     c7x_heap_destroy(core.fast_heap);
     c7x_heap_destroy(core.heap);
