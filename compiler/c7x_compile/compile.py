@@ -77,7 +77,13 @@ def compile_model(path, options, progress):
         texts = [(name, _node_texts(folded, indices) or name) for name, indices in lowered.nodes]
         banner = f"Made by c7x-compile {__version__} from {Path(path).name}."
         emitted = emit.emit(
-            lowered.executable, functions, texts, banner, options.profile, lowered.fast.prelude()
+            lowered.executable,
+            functions,
+            texts,
+            banner,
+            options.profile,
+            lowered.fast.prelude(),
+            planned=options.target.is_native,
         )
         _reject_half(options.target, emitted)
         inputs = [_tensor_info(value) for value in onnx_model.graph_inputs(folded)]

@@ -10,7 +10,7 @@ kept in a register of its own.
 import re
 from dataclasses import dataclass
 
-from . import fastmath, vmfile
+from . import fastmath, memory, vmfile
 from .errors import CompileError, UnsupportedOperators
 from .kernels import function_name
 
@@ -55,6 +55,51 @@ static void release(int32_t index) {
   TVMFFIAny none;
   TVMDSPBuiltinNullValue(&none);
   TVMDSPRegSetAny(index, &none);
+}
+""",
+    "place_tensor": """
+/* A tensor whose memory is nobody's: it is there as long as the call. */
+static void place_tensor(int32_t index, TVMDSPTensor *tensor, void *data, const int64_t *shape,
+                         int32_t ndim, DLDataType dtype) {
+  static const DLDevice cpu = {kDLCPU, 0};
+  TVMFFIAny value;
+  tensor->header.type_index = kTVMFFITensor;
+  tensor->header.ref_counter = 1;
+  tensor->header.deleter = NULL;
+  tensor->dl_tensor.data = data;
+  tensor->dl_tensor.device = cpu;
+  tensor->dl_tensor.ndim = ndim;
+  tensor->dl_tensor.dtype = dtype;
+  memcpy(tensor->shape_storage, shape, (size_t)ndim * sizeof shape[0]);
+  tensor->dl_tensor.shape = tensor->shape_storage;
+  tensor->dl_tensor.strides = NULL;
+  tensor->dl_tensor.byte_offset = 0;
+  value.type_index = kTVMFFITensor;
+  value.zero_padding = 0;
+  value.v_ptr = tensor;
+  TVMDSPRegSetAny(index, &value);
+}
+""",
+    "place_tuple": """
+/* A tuple of such tensors, and of inputs and constants; it needs no references. */
+static void place_tuple(int32_t index, TVMDSPArray *tuple, const TVMFFIAny *elements, int32_t count) {
+  TVMFFIAny value;
+  tuple->header.type_index = kTVMFFIArray;
+  tuple->header.ref_counter = 1;
+  tuple->header.deleter = NULL;
+  tuple->size = count;
+  memcpy(tuple->elements, elements, (size_t)count * sizeof elements[0]);
+  value.type_index = kTVMFFIArray;
+  value.zero_padding = 0;
+  value.v_ptr = tuple;
+  TVMDSPRegSetAny(index, &value);
+}
+""",
+    "output_place": """
+/* Where output `number` is computed: at its place in the caller's window, if the firmware says so. */
+static uint8_t *output_place(int32_t number, uint64_t size, uint8_t *otherwise) {
+  void *place = c7x_module_output != NULL ? c7x_module_output(number, size) : NULL;
+  return place != NULL ? (uint8_t *)place : otherwise;
 }
 """,
     "is_true": """
@@ -123,14 +168,16 @@ class Emitted:
     workspace_bytes: int
 
 
-def emit(executable, kernels, call_texts, banner, profile=False, prelude=""):
+def emit(executable, kernels, call_texts, banner, profile=False, prelude="", planned=False):
     """Returns Emitted for a VM executable.
 
-    kernels: name -> kernels.Kernel; call_texts: list of (kernel name, text) in call order, where the
+    planned: all memory is one workspace whose layout is fixed here, and outputs are computed in the
+    caller's window; else each tensor is allocated at run time, so that a DSP puts small ones into its
+    fast memory. kernels: name -> kernels.Kernel; call_texts: list of (kernel name, text) in call order, where the
     text names the ONNX nodes; banner: first comment line; prelude: C that kernels need before them.
     Raises UnsupportedOperators when the program needs a runtime function that modules do not have.
     """
-    return _Emitter(executable, kernels, call_texts, profile, prelude).run(banner)
+    return _Emitter(executable, kernels, call_texts, profile, prelude, planned).run(banner)
 
 
 def find_unsupported(executable, kernels):
@@ -148,7 +195,7 @@ def find_unsupported(executable, kernels):
 
 
 class _Emitter:
-    def __init__(self, executable, kernels, call_texts, profile, prelude):
+    def __init__(self, executable, kernels, call_texts, profile, prelude, planned):
         self._exe = executable
         self._kernels = kernels
         self._call_texts = list(call_texts)
@@ -163,6 +210,9 @@ class _Emitter:
         self._locals = set()
         self._shapes = {}
         self._register_count = 0
+        self._wants_plan = planned
+        self._plan = None  # of the function that is being emitted
+        self._tuple_count = 0
         for function in executable.functions:
             if function.kind == vmfile.KIND_VM:
                 self._bases[function.name] = self._register_count
@@ -177,15 +227,27 @@ class _Emitter:
         functions = {f.name: f for f in self._exe.functions if f.kind == vmfile.KIND_VM}
         nested = [self._function(f) for name, f in functions.items() if name != "main"]
         main = self._function(functions["main"])
-        workspace = max((self._kernels[name].workspace_bytes for name in self._used), default=0)
+        workspace = self._plan.size if self._plan else self._scratch_bytes()
         source = self._assemble(banner, nested, main, functions["main"], workspace)
         return Emitted(source, self._tensors, self._operators, workspace)
+
+    def _scratch_bytes(self):
+        """What the kernels need beside their tensors, all in the same place."""
+        names = {
+            self._name(step)
+            for step in self._exe.instructions
+            if isinstance(step, vmfile.Call) and self._name(step) in self._kernels
+        }
+        return max((self._kernels[name].workspace_bytes for name in names), default=0)
 
     # ---- functions ----
 
     def _function(self, function):
         """The C of one VM function's body, as a function of its own."""
         self._base = self._bases[function.name]
+        self._plan = None
+        if function.name == "main" and self._wants_plan:
+            self._plan = memory.plan(self._exe, function, self._scratch_bytes())
         self._locals = {"status"}
         code = range(function.start, function.end)
         self._views = self._find_views(code)
@@ -307,6 +369,8 @@ class _Emitter:
         return kernel
 
     def _nested_call(self, name, step):
+        if self._plan:
+            self._plan.forget(step.dst)
         base = self._bases[name]
         lines = [
             f"  TVMDSPRegSetAny({base + index}, {self._value(arg)});"
@@ -369,6 +433,9 @@ class _Emitter:
         size = _size_of(dtype)
         for extent in shape:
             size *= extent
+        if self._plan:
+            self._plan.place_storage(step.dst, size)
+            return []
         self._needs.add("store_new")
         return [
             f"  status = store_new({self._base + step.dst}, kTVMDSPStorage,",
@@ -379,6 +446,14 @@ class _Emitter:
     def _alloc_tensor(self, step):
         storage, offset = step.args[0].value, step.args[1].value
         shape, dtype = self._constant(step.args[2], 69), self._constant(step.args[3], 5)
+        if self._plan:
+            size = _size_of(dtype)
+            for extent in shape:
+                size *= extent
+            place = self._plan.place_of(storage, offset, size)
+            if place.startswith("output_place"):
+                self._needs.add("output_place")
+            return self._placed_tensor(step.dst, place, shape, _dtype_name(dtype))
         self._needs.add("store_new")
         call = _wrap(
             "                     TVMDSPBuiltinAllocTensor(",
@@ -393,11 +468,35 @@ class _Emitter:
         )
         return [f"  status = store_new({self._base + step.dst}, kTVMFFITensor,", *call, *_FAIL]
 
+    def _placed_tensor(self, register, data, shape, dtype):
+        """A tensor of the plan; data and dtype are C text."""
+        self._needs.add("place_tensor")
+        return _wrap(
+            "  place_tensor(",
+            [
+                str(self._base + register),
+                f"&tensors[{self._plan.add_object(register)}]",
+                data,
+                self._shape(shape),
+                str(len(shape)),
+                dtype,
+            ],
+            ");",
+        )
+
     def _reshape(self, step):
         shape = self._constant(step.args[1], 69)
         source = self._value(step.args[0])
-        self._needs |= {"store_new", "tensor_of"}
         keeper = self._views[step.dst]
+        if self._plan:
+            self._needs |= {"data_of", "tensor_of"}
+            return [
+                f"  TVMDSPRegSetAny({keeper}, {source});",
+                *self._placed_tensor(
+                    step.dst, f"data_of({source})", shape, f"tensor_of({source})->dl_tensor.dtype"
+                ),
+            ]
+        self._needs |= {"store_new", "tensor_of"}
         return [
             f"  TVMDSPRegSetAny({keeper}, {source});",
             f"  status = store_new({self._base + step.dst}, kTVMFFITensor,",
@@ -407,6 +506,8 @@ class _Emitter:
         ]
 
     def _copy(self, step):
+        if self._plan:
+            self._plan.forget(step.dst)
         return [f"  TVMDSPRegSetAny({self._base + step.dst}, {self._value(step.args[0])});"]
 
     def _null_value(self, step):
@@ -421,9 +522,19 @@ class _Emitter:
             raise CompileError(
                 f"the model has {count} outputs; modules have at most {_ARRAY_SIZE_MAX}"
             )
+        fills = [f"  args[{index}] = *{self._value(arg)};" for index, arg in enumerate(step.args)]
+        if self._plan and all(
+            arg.kind == "constant" or self._plan.is_placed(arg.value) for arg in step.args
+        ):
+            self._needs.add("place_tuple")
+            self._locals.add("args")
+            self._tuple_count += 1
+            target = f"{self._base + step.dst}, &tuples[{self._tuple_count - 1}]"
+            return [*fills, f"  place_tuple({target}, args, {count});"]
+        if self._plan:
+            self._plan.forget(step.dst)
         self._needs.add("store_new")
         self._locals |= {"args", "result"}
-        fills = [f"  args[{index}] = *{self._value(arg)};" for index, arg in enumerate(step.args)]
         return [
             *fills,
             f"  status = TVMDSPBuiltinMakeTuplePacked(args, {count}, &result);",
@@ -433,6 +544,8 @@ class _Emitter:
         ]
 
     def _tuple_getitem(self, step):
+        if self._plan:
+            self._plan.forget(step.dst)
         source, index = self._base + step.args[0].value, step.args[1].value
         return [
             f"  TVMDSPRegSetAny({self._base + step.dst},",
@@ -467,6 +580,10 @@ class _Emitter:
             "",
             "static TVMFFIAny registers[C7X_REGISTER_COUNT];",
         ]
+        if self._plan and self._plan.objects:
+            parts.append(f"static TVMDSPTensor tensors[{self._plan.objects}];")
+        if self._tuple_count:
+            parts.append(f"static TVMDSPArray tuples[{self._tuple_count}];")
         for name, shape in sorted(self._shapes.items()):
             extents = ", ".join(str(extent) for extent in shape)
             parts.append(f"static const int64_t {name}[{len(shape)}] = {{{extents}}};")
@@ -526,7 +643,7 @@ class _Emitter:
         lines.append("  status = run_main(constants, workspace, &result_register);")
         if self._profile:
             lines.append("  call_ticks = C7X_TICKS() - call_ticks;")
-        if workspace:
+        if workspace and not self._plan:  # else the firmware takes it back, when it has the outputs
             lines.append("  TVMBackendFreeWorkspace(kDLCPU, 0, workspace);")
         lines += [
             "  if (status == 0) {",

@@ -82,6 +82,14 @@ class NativeModule(unittest.TestCase):
         self.assertEqual(defined, EXPORTS | {"TVMPrintLayerProfile"})
         self.assertLessEqual(_names(self.module, "-D", "--undefined-only"), link.allowed_imports())
 
+    def test_memory_is_planned(self):
+        """Nothing is allocated or looked up at run time, and outputs go where the firmware says."""
+        imports = _names(self.module, "-D", "--undefined-only")
+        self.assertIn("TVMBackendAllocWorkspace", imports)
+        self.assertIn("c7x_module_output", imports)
+        self.assertEqual({name for name in imports if "Builtin" in name}, {"TVMDSPBuiltinNullValue"})
+        self.assertEqual({name for name in imports if "FuncFrom" in name or "alloc" in name}, set())
+
     def test_dynamic_table(self):
         text = subprocess.run(
             ["readelf", "-dW", str(self.module)], capture_output=True, text=True, check=True
