@@ -129,8 +129,8 @@ int c7x_client_get_last_oom(const struct c7x_client *client, uint32_t *out_reque
  * Loads lib0.out. C7X_FILE cannot be read; C7X_LOAD, C7X_SYMBOL, C7X_WEIGHTS unfit; C7X_NOMEM;
  * C7X_INVALID flags that there are not; C7X_UNSUPPORTED flags that firmware of wire version 3.0 has
  * not. The last module that was loaded determines the default sizes of the input and output
- * buffers. A file of which this client has loaded something already, and that has not changed since,
- * is not read again: what was loaded from it shares its bytes.
+ * buffers. A file of which this client has loaded something already, and that has not changed
+ * since, is not read again: what was loaded from it shares its bytes.
  */
 enum c7x_status c7x_client_dyn_load(struct c7x_client *client, const char *path,
                                     uint32_t *out_handle) C7X_NODISCARD;
