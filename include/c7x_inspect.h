@@ -72,6 +72,8 @@ struct c7x_inspect_manifest {
     const char *tools;
     const char *target;
     const char *cpu_features;
+    const char
+        *entry; /* what this processor would run of it, were it a native module of its kind */
     uint64_t workspace_bytes;
     uint64_t l2_bytes;
     uint64_t fast_bytes;

@@ -417,7 +417,10 @@ enum c7x_manifest_tag {
     C7X_MANIFEST_MODEL = 10,
     C7X_MANIFEST_CONSTANTS = 11,
     C7X_MANIFEST_PREEMPT =
-        12 /* u32; 1: higher priorities may take the core inside of sections, too */
+        12, /* u32; 1: higher priorities may take the core inside of sections, too */
+    /* An entry for processors that have more features: its symbol, NUL, the features. The last of
+     * those that the processor can run is called instead of cg_main_dsp. */
+    C7X_MANIFEST_VARIANT = 13
 };
 
 /* Payload of INPUT and OUTPUT: this, then i64 shape[ndim], then the name, NUL-terminated. */

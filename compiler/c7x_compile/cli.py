@@ -35,8 +35,8 @@ def _parser():
         "--target",
         default="native",
         metavar="TARGET",
-        help="native (this host's best instruction set), aarch64, either also with :MARCH (gcc's -march), or "
-        "c7x (with --emit-c: TI's tools are not here)",
+        help="native (on x86-64 code for levels v2 to v4, chosen when it is loaded), native:host (this host's best "
+        "alone), aarch64, either also with :MARCH (gcc's -march), or c7x (with --emit-c: TI's tools are not here)",
     )
     parser.add_argument(
         "--shape",

@@ -5,12 +5,12 @@ import os
 import platform
 import re
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from . import __version__, onnx_model
+from . import __version__, onnx_model, targets
 from .errors import CompileError, UnsupportedOperators
 from .weights import Manifest, TensorInfo, pack_io_meta, pack_manifest, pack_weights
 
@@ -53,6 +53,8 @@ def compile_model(path, options, progress):
 
     Raises CompileError, or UnsupportedOperators with every operator that cannot be compiled.
     """
+    if options.profile:  # its table belongs to one entry
+        options = replace(options, target=targets.for_this_host(options.target))
     plain = options.plain or not options.target.is_native
     with progress.stage("read and fold the model (onnxruntime)"):
         specialised = onnx_model.specialise(
@@ -98,6 +100,9 @@ def compile_model(path, options, progress):
             model=Path(path).name,
             constant_sizes=tuple(len(data) for _, _, data in emitted.tensors),
             preempt_anywhere=options.preempt_anywhere,
+            variants=tuple(
+                (variant.entry, variant.cpu_features) for variant in options.target.variants
+            ),
         )
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)

@@ -8,6 +8,7 @@ has a segment that is writable and executable is an error, not a file.
 import functools
 import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .errors import CompileError
@@ -82,25 +83,31 @@ def build(target, folder, output):
     folder = Path(folder)
     write_data_source(folder)
     write_linker_script(target, folder)
-    include = f"-I{include_folder()}"
-    _run(
-        [target.compiler, *target.flags, *_COMPILE, include, "-c", "lib0.c", "-o", "lib0.o"], folder
-    )
-    _run([target.compiler, "-c", "data.S", "-o", "data.o"], folder)
-    _run(
-        [
-            target.compiler,
-            *_LINK,
-            "-Wl,-T,module.ld",
-            "lib0.o",
-            "data.o",
-            "-lgcc",
-            "-o",
-            os.path.abspath(output),
-        ],
-        folder,
-    )
+    compilations = _compilations(target, f"-I{include_folder()}")
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda command: _run(command, folder), compilations))
+    _run(_link(target, os.path.abspath(output)), folder)
     check(output)
+
+
+def _compilations(target, include):
+    """The commands that make the objects of a module: of lib0.c for each variant, and of its data."""
+    kinds = [("lib0.o", target.flags, ()), *(_variant_kind(variant) for variant in target.variants)]
+    commands = [
+        [target.compiler, *flags, *_COMPILE, *names, include, "-c", "lib0.c", "-o", output]
+        for output, flags, names in kinds
+    ]
+    return [*commands, [target.compiler, "-c", "data.S", "-o", "data.o"]]
+
+
+def _variant_kind(variant):
+    """Its object, flags, and what renames its entry."""
+    return f"{variant.entry}.o", variant.flags, (f"-Dcg_main_dsp={variant.entry}",)
+
+
+def _link(target, output):
+    objects = ["lib0.o", *(_variant_kind(variant)[0] for variant in target.variants), "data.o"]
+    return [target.compiler, *_LINK, "-Wl,-T,module.ld", *objects, "-lgcc", "-o", output]
 
 
 def write_data_source(folder):
@@ -122,11 +129,7 @@ def write_linker_script(target, folder):
 
 def commands(target):
     """The commands of build as text lines, for a folder that also holds c7x_module.h and module.ld."""
-    return [
-        " ".join([target.compiler, *target.flags, *_COMPILE, "-I. -c lib0.c -o lib0.o"]),
-        f"{target.compiler} -c data.S -o data.o",
-        " ".join([target.compiler, *_LINK, "-Wl,-T,module.ld", "lib0.o data.o -lgcc -o lib0.out"]),
-    ]
+    return [" ".join(command) for command in [*_compilations(target, "-I."), _link(target, "lib0.out")]]
 
 
 def _run(command, folder):

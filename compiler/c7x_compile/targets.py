@@ -4,7 +4,7 @@
 import platform
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .errors import CompileError
@@ -63,15 +63,30 @@ _X86_LEVELS = (
 )
 
 
+# Those that a module has code for unless it is asked for one; all processors of ten years have the first.
+_LEVELS_OF_A_MODULE = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Code for processors that have more than the least; entry: its symbol instead of cg_main_dsp."""
+
+    entry: str
+    flags: tuple
+    cpu_features: tuple
+
+
 @dataclass(frozen=True)
 class Target:
     """architecture: "x86_64", "aarch64" or "c7x", as in the manifest; compiler: its gcc; flags: that
-    choose the instruction set; cpu_features: names for the manifest."""
+    choose the instruction set; cpu_features: names for the manifest, what a processor must have at
+    least; variants: for those that have more, the best last."""
 
     architecture: str
     compiler: str
     flags: tuple
     cpu_features: tuple
+    variants: tuple = ()
 
     @property
     def is_native(self):
@@ -79,7 +94,8 @@ class Target:
 
 
 def parse(text):
-    """The Target of a --target argument: native, native:MARCH, aarch64, aarch64:MARCH or c7x."""
+    """The Target of a --target argument: native, native:MARCH, native:host, aarch64, aarch64:MARCH or
+    c7x."""
     kind, _, march = text.partition(":")
     if kind == "c7x" and not march:
         return Target("c7x", "", (), ())
@@ -91,15 +107,34 @@ def parse(text):
             platform.machine(), platform.machine()
         )
         if architecture == "x86_64":
-            march = march or host_level()
-            wide = ("-mprefer-vector-width=512",) if _has_macro(march, "__AVX512F__") else ()
-            return _gcc_target(architecture, "gcc", (f"-march={march}", *wide))
+            if not march:
+                return _all_levels()
+            return _x86_target(host_level() if march == "host" else march)
         if architecture == "aarch64":
             return _gcc_target(architecture, "gcc", (f"-march={march}",) if march else ())
         raise CompileError(
             f"this host ({architecture}) executes no module; use --target aarch64 or c7x"
         )
     raise CompileError(f"unknown target '{text}'; use native, aarch64 (both also with :MARCH) or c7x")
+
+
+def _x86_target(march):
+    wide = ("-mprefer-vector-width=512",) if _has_macro(march, "__AVX512F__") else ()
+    return _gcc_target("x86_64", "gcc", (f"-march={march}", *wide))
+
+
+def _all_levels():
+    least, *better = [_x86_target(level) for level in _LEVELS_OF_A_MODULE]
+    variants = [
+        Variant("cg_main_dsp_" + level.replace("-", "_"), target.flags, target.cpu_features)
+        for level, target in zip(_LEVELS_OF_A_MODULE[1:], better, strict=True)
+    ]
+    return replace(least, variants=tuple(variants))
+
+
+def for_this_host(target):
+    """The target without variants: the best of them that this host executes, where it is one of ours."""
+    return parse("native:host") if target.variants else target
 
 
 def host_level():

@@ -21,6 +21,7 @@ TAG_OPERATOR = 9
 TAG_MODEL = 10
 TAG_CONSTANTS = 11
 TAG_PREEMPT = 12
+TAG_VARIANT = 13
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Manifest:
     model: str
     constant_sizes: tuple
     preempt_anywhere: bool = False
+    variants: tuple = ()  # (entry, cpu_features), the best last
 
 
 def pack_weights(tensors, alignment):
@@ -101,6 +103,10 @@ def pack_manifest(manifest):
     ]
     if manifest.preempt_anywhere:
         records.append((TAG_PREEMPT, struct.pack("<I", 1)))
+    records += [
+        (TAG_VARIANT, entry.encode() + b"\0" + " ".join(features).encode())
+        for entry, features in manifest.variants
+    ]
     records += [(TAG_INPUT, _pack_tensor(tensor)) for tensor in manifest.inputs]
     records += [(TAG_OUTPUT, _pack_tensor(tensor)) for tensor in manifest.outputs]
     records += [

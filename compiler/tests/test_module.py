@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files that c7x-compile writes: native module, C for TI's tools, C for gcc."""
 
+import platform
 import re
 import shutil
 import struct
@@ -11,7 +12,7 @@ import numpy as np
 from onnx import helper
 
 import support
-from c7x_compile import link
+from c7x_compile import link, targets
 
 EXPORTS = {
     "cg_main_dsp",
@@ -142,6 +143,26 @@ class NativeModule(unittest.TestCase):
     def test_emitted_commands_build_a_module(self):
         subprocess.run([str(self.folder / "c" / "build.sh")], check=True)
         link.check(self.folder / "c" / "lib0.out")
+
+
+@unittest.skipUnless(platform.machine() == "x86_64", "x86-64 only")
+class Variants(unittest.TestCase):
+    def test_a_module_has_an_entry_for_each_level(self):
+        """Each with the same result; the firmware takes the best that it can run."""
+        with support.folder() as folder:
+            path = support.save(support.small_network(), folder / "small.onnx")
+            module = folder / "lib0.out"
+            code, _, err = support.run_cli(path, "-o", module, "--quiet", "--check")
+            self.assertEqual((code, err), (0, ""))
+            entries = {"cg_main_dsp_x86_64_v3", "cg_main_dsp_x86_64_v4"}
+            self.assertEqual(_names(module, "-D", "--defined-only"), EXPORTS | entries)
+            for level in ("x86-64-v2", "x86-64-v3", "x86-64-v4"):
+                if level > targets.host_level():
+                    continue
+                arguments = ("-o", module, "--target", f"native:{level}", "--quiet", "--check")
+                code, _, err = support.run_cli(path, *arguments)
+                self.assertEqual((code, err), (0, ""))
+                self.assertEqual(_names(module, "-D", "--defined-only"), EXPORTS)
 
 
 class OperatorRecords(unittest.TestCase):

@@ -25,8 +25,18 @@ class Native(unittest.TestCase):
             level3[5:], ("avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "lzcnt", "movbe")
         )
 
-    def test_default_is_a_level_that_this_host_has(self):
-        self.assertIn(f"-march={targets.host_level()}", targets.parse("native").flags)
+    def test_host_is_the_best_level_that_this_host_has(self):
+        self.assertIn(f"-march={targets.host_level()}", targets.parse("native:host").flags)
+
+    def test_default_has_a_variant_for_each_level(self):
+        target = targets.parse("native")
+        self.assertIn("-march=x86-64-v2", target.flags)
+        self.assertEqual(
+            [variant.entry for variant in target.variants],
+            ["cg_main_dsp_x86_64_v3", "cg_main_dsp_x86_64_v4"],
+        )
+        features = [set(target.cpu_features), *(set(v.cpu_features) for v in target.variants)]
+        self.assertTrue(features[0] < features[1] < features[2])
 
     def test_unknown_march_is_named(self):
         with self.assertRaisesRegex(CompileError, "refuses -march=z80"):

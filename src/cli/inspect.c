@@ -144,6 +144,7 @@ static void add_manifest(cJSON *object, const struct c7x_inspect_manifest *manif
     cli_json_add_text_or_null(item, "tools", manifest->tools);
     cli_json_add_text_or_null(item, "target", manifest->target);
     cli_json_add_text_or_null(item, "cpu_features", manifest->cpu_features);
+    cli_json_add_text_or_null(item, "entry", manifest->entry);
     cli_json_add_unsigned(item, "workspace_bytes", manifest->workspace_bytes);
     cli_json_add_unsigned(item, "l2_bytes", manifest->l2_bytes);
     cli_json_add_unsigned(item, "fast_bytes", manifest->fast_bytes);
@@ -240,9 +241,9 @@ static void print_contents(const struct c7x_inspection *inspection)
     const struct c7x_inspect_manifest *manifest = &inspection->manifest;
     const struct c7x_inspect_bytes *bytes = &inspection->bytes;
     if (manifest->is_present) {
-        printf("Model:     %s\nTools:     %s\nTarget:    %s%s%s\n", manifest->model,
+        printf("Model:     %s\nTools:     %s\nTarget:    %s%s%s\nEntry:     %s\n", manifest->model,
                manifest->tools, manifest->target, manifest->cpu_features[0] != '\0' ? " with " : "",
-               manifest->cpu_features);
+               manifest->cpu_features, manifest->entry);
         print_tensors("Input:", manifest->inputs, manifest->input_count);
         print_tensors("Output:", manifest->outputs, manifest->output_count);
     }

@@ -75,6 +75,9 @@ static void take_manifest(struct c7x_inspector *self, const struct c7x_manifest 
 {
     struct c7x_inspect_manifest *manifest = &self->result.manifest;
     manifest->model = c7x_inspector_text(self, read->model, sizeof(read->model));
+    manifest->entry = read->entry[0] != '\0'
+                          ? c7x_inspector_text(self, read->entry, sizeof(read->entry))
+                          : "cg_main_dsp";
     manifest->workspace_bytes = read->workspace_bytes;
     manifest->l2_bytes = read->l2_bytes;
     manifest->fast_bytes = read->fast_bytes;
@@ -93,8 +96,8 @@ static void read_manifest(struct c7x_inspector *self)
     uint64_t size;
     const uint8_t *bytes = c7x_symbol_bytes(symbols_of(self), "_binary_c7x_manifest_start",
                                             "_binary_c7x_manifest_size", &size);
-    self->result.manifest =
-        (struct c7x_inspect_manifest){.model = "", .tools = "", .target = "", .cpu_features = ""};
+    self->result.manifest = (struct c7x_inspect_manifest){
+        .model = "", .tools = "", .target = "", .cpu_features = "", .entry = ""};
     if (bytes == NULL)
         return;
     self->result.manifest.is_present = 1;

@@ -72,6 +72,16 @@ static void list_own_features(struct c7x_error *error)
     }
 }
 
+static bool has_features(const uint8_t *list, uint64_t size)
+{
+    const uint8_t *at = list;
+    char word[FEATURE_BYTES];
+    while (next_word(&at, list + size, word))
+        if (!c7x_arch_native()->has_feature(word))
+            return false;
+    return true;
+}
+
 static enum c7x_status check_features(const uint8_t *list, uint64_t size, struct c7x_error *error)
 {
     const uint8_t *at = list;
@@ -134,6 +144,22 @@ static void read_model(const uint8_t *payload, uint64_t size, struct c7x_manifes
     memcpy(manifest->model, payload, size < room ? (size_t)size : room);
 }
 
+/* The symbol, NUL, and the features that its code needs; the last one that they all are there for
+ * is the best. */
+static enum c7x_status read_variant(const uint8_t *payload, uint64_t size,
+                                    struct c7x_manifest *manifest, struct c7x_error *error)
+{
+    const uint8_t *end = memchr(payload, 0, (size_t)size);
+    if (end == NULL || end == payload)
+        return refuse(error, "a variant has no entry");
+    size_t length = (size_t)(end - payload);
+    if (length >= sizeof(manifest->entry))
+        return refuse(error, "the entry of a variant has too long a name");
+    if (has_features(end + 1, size - length - 1))
+        memcpy(manifest->entry, payload, length + 1);
+    return C7X_OK;
+}
+
 /* The reader of a record. */
 typedef enum c7x_status (*record_fn)(const struct c7x_manifest_record *record,
                                      const uint8_t *payload, struct c7x_manifest *manifest,
@@ -182,6 +208,8 @@ static enum c7x_status read_record(const struct c7x_manifest_record *record, con
         manifest->constant_sizes = payload;
         manifest->constant_count = record->payload_bytes / sizeof(uint64_t);
         return C7X_OK;
+    case C7X_MANIFEST_VARIANT:
+        return read_variant(payload, record->payload_bytes, manifest, error);
     case C7X_MANIFEST_MODEL:
         read_model(payload, record->payload_bytes, manifest);
         return C7X_OK;

@@ -30,6 +30,7 @@ struct c7x_manifest {
     const uint8_t *bytes;          /* the whole of it, in the module */
     const uint8_t *constant_sizes; /* u64 each, in the module; NULL: it does not say */
     uint32_t constant_count;
+    char entry[C7X_MANIFEST_NAME_BYTES]; /* of the variant for this processor; "": it has none */
     char model[C7X_MANIFEST_NAME_BYTES]; /* its name, cut if longer */
 };
 

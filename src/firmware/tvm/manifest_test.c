@@ -59,6 +59,12 @@ static void record(uint32_t tag, const void *payload, uint32_t size)
     size_word = at;
 }
 
+static void remove_records(void)
+{
+    header()->record_count = 0;
+    at = size_word = header()->total_bytes = sizeof(*header());
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -96,6 +102,43 @@ static void refused(const char *text)
 {
     assert_int_equal(read_manifest(), C7X_LOAD);
     said(text);
+}
+
+/* An empty list is what every processor has. */
+static void the_last_variant_that_the_processor_can_run_is_called(void **state)
+{
+    static const char first[] = "first\0";
+    static const char best[] = "best\0";
+    static const char other[] = "other\0feature_of_tomorrow";
+    (void)state;
+    assert_int_equal(read_manifest(), C7X_OK);
+    assert_string_equal(manifest.entry, "");
+    c7x_heap_free(heap, manifest.inputs);
+    record(C7X_MANIFEST_VARIANT, other, sizeof(other) - 1);
+    assert_int_equal(read_manifest(), C7X_OK);
+    assert_string_equal(manifest.entry, "");
+    c7x_heap_free(heap, manifest.inputs);
+    record(C7X_MANIFEST_VARIANT, first, sizeof(first) - 1);
+    record(C7X_MANIFEST_VARIANT, best, sizeof(best) - 1);
+    record(C7X_MANIFEST_VARIANT, other, sizeof(other) - 1);
+    assert_int_equal(read_manifest(), C7X_OK);
+    assert_string_equal(manifest.entry, "best");
+    c7x_heap_free(heap, manifest.inputs);
+}
+
+static void a_variant_names_its_entry(void **state)
+{
+    char name[C7X_MANIFEST_NAME_BYTES + 1] = {0};
+    (void)state;
+    record(C7X_MANIFEST_VARIANT, "never ends", 10);
+    refused("a variant has no entry");
+    remove_records();
+    record(C7X_MANIFEST_VARIANT, "\0avx", 4);
+    refused("a variant has no entry");
+    remove_records();
+    memset(name, 'x', C7X_MANIFEST_NAME_BYTES);
+    record(C7X_MANIFEST_VARIANT, name, sizeof(name));
+    refused("too long a name");
 }
 
 static void records_are_read_and_unknown_ones_skipped(void **state)
@@ -198,6 +241,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(records_are_read_and_unknown_ones_skipped),
+        TEST(the_last_variant_that_the_processor_can_run_is_called),
+        TEST(a_variant_names_its_entry),
         TEST(lacking_features_are_listed_with_those_present),
         TEST(features_that_the_processor_has_pass),
         TEST(features_of_another_processor_are_not_asked_for),

@@ -59,9 +59,11 @@ static hook_fn hook_of(void *address)
 static enum c7x_status bind_entry(struct instance *instance,
                                   const struct c7x_symbol_source *symbols, struct c7x_error *error)
 {
-    void *entry = symbols->find(symbols, "cg_main_dsp");
+    const char *variant = instance->manifest.entry;
+    const char *name = variant[0] != '\0' ? variant : "cg_main_dsp";
+    void *entry = symbols->find(symbols, name);
     if (entry == NULL)
-        return c7x_error_set(error, C7X_SYMBOL, "tvm", "the module has no entry cg_main_dsp");
+        return c7x_error_set(error, C7X_SYMBOL, "tvm", "the module has no entry %s", name);
     memcpy(&instance->entry, &entry, sizeof(instance->entry));
     instance->print_profile = hook_of(symbols->find(symbols, "TVMPrintLayerProfile"));
     instance->clean_up = hook_of(symbols->find(symbols, "tidl_bridge_cleanup"));
@@ -144,9 +146,9 @@ static enum c7x_status bind_all(struct instance *instance, const struct c7x_symb
                                 struct c7x_error *error)
 {
     uint32_t owner = instance->context.owner;
-    C7X_RETURN_IF_ERROR(bind_entry(instance, symbols, error));
     C7X_RETURN_IF_ERROR(
         c7x_manifest_read(symbols, c7x_tvm.heap, owner, &instance->manifest, error));
+    C7X_RETURN_IF_ERROR(bind_entry(instance, symbols, error));
     C7X_RETURN_IF_ERROR(bind_scratch(instance, symbols, error));
     return bind_constants(instance, symbols, error);
 }
