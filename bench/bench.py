@@ -14,6 +14,7 @@ from pathlib import Path
 
 from c7x_compile.errors import CompileError
 
+import link_group
 import loading_group
 import many_group
 import models_group
@@ -29,6 +30,7 @@ FOLDER = BUILD / "bench"
 # The name of each group, and what gives its rows one by one, of Options.
 GROUPS = {
     **{group: functools.partial(models_group.measure, group) for group in models_group.GOALS},
+    "link": link_group.measure,
     "loading": loading_group.measure,
     "priority": priority_group.measure,
     "trace": trace_group.measure,
