@@ -20,8 +20,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define BUCKETS 256u /* of endpoints, by their numbers, which are given in order */
+
 struct endpoint {
     uint32_t number;
+    struct endpoint *next; /* of the same bucket */
     int socket; /* -1 once it has closed */
     struct c7x_ring_device ring;
     bool is_watched; /* its ring is looked at; else its bell rings for the next frame */
@@ -51,9 +54,9 @@ struct emulator_device {
     bool strict;
     struct c7x_buffer_table buffers;
     struct c7x_os_mutex lock; /* endpoints: changed by the receiving task, read by senders */
-    struct endpoint **endpoints;
+    struct endpoint *endpoints[BUCKETS];
     size_t endpoint_count;
-    size_t endpoint_capacity;
+    size_t endpoint_capacity; /* of `watched` */
 };
 _Static_assert(offsetof(struct emulator_device, base) == 0, "a link starts with its operations");
 
@@ -86,12 +89,18 @@ static void release_buffer(void *context, uint64_t address, uint64_t size)
     report(device, &message);
 }
 
+/* Where the pointer to it is, or would be. */
+static struct endpoint **find_place(struct emulator_device *device, uint32_t number)
+{
+    struct endpoint **place = &device->endpoints[number % BUCKETS];
+    while (*place != NULL && (*place)->number != number)
+        place = &(*place)->next;
+    return place;
+}
+
 static struct endpoint *find_endpoint(struct emulator_device *device, uint32_t number)
 {
-    for (size_t i = 0; i < device->endpoint_count; i++)
-        if (device->endpoints[i]->number == number)
-            return device->endpoints[i];
-    return NULL;
+    return *find_place(device, number);
 }
 
 static bool make_room(struct emulator_device *device)
@@ -99,10 +108,6 @@ static bool make_room(struct emulator_device *device)
     if (device->endpoint_count < device->endpoint_capacity)
         return true;
     size_t capacity = device->endpoint_capacity == 0 ? 64 : 2 * device->endpoint_capacity;
-    struct endpoint **endpoints = realloc(device->endpoints, capacity * sizeof(struct endpoint *));
-    if (endpoints == NULL)
-        return false;
-    device->endpoints = endpoints;
     struct endpoint **watched = realloc(device->watched, capacity * sizeof(struct endpoint *));
     if (watched == NULL)
         return false;
@@ -129,7 +134,8 @@ static enum c7x_status add_endpoint(struct emulator_device *device, uint32_t num
     c7x_os_mutex_lock(&device->lock);
     if (endpoint != NULL && socket >= 0 && make_room(device) &&
         epoll_ctl(device->epoll, EPOLL_CTL_ADD, socket, &interest) == 0) {
-        device->endpoints[device->endpoint_count++] = endpoint;
+        *find_place(device, number) = endpoint;
+        device->endpoint_count++;
         status = C7X_OK;
     }
     c7x_os_mutex_unlock(&device->lock);
@@ -194,9 +200,7 @@ static void remove_endpoint(struct emulator_device *device, uint32_t number)
     close_socket(device, endpoint);
     close_ring(device, endpoint);
     c7x_os_mutex_lock(&device->lock);
-    for (size_t i = 0; i < device->endpoint_count; i++)
-        if (device->endpoints[i] == endpoint)
-            device->endpoints[i] = device->endpoints[device->endpoint_count - 1];
+    *find_place(device, number) = endpoint->next;
     device->endpoint_count--;
     c7x_os_mutex_unlock(&device->lock);
     free(endpoint);
@@ -360,11 +364,22 @@ static bool read_watched(struct emulator_device *device, uint32_t *out_endpoint,
     return false;
 }
 
+/* A client on our own processor cannot send while we look for its frame. */
+static bool shares_processor(const struct emulator_device *device)
+{
+    for (size_t i = 0; i < device->watched_count; i++)
+        if (c7x_ring_device_shares_processor(&device->watched[i]->ring))
+            return true;
+    return false;
+}
+
 /* The same, several times. */
 static bool spin_on_watched(struct emulator_device *device, uint32_t *out_endpoint, uint8_t *frame,
                             size_t *out_size)
 {
     bool found = read_watched(device, out_endpoint, frame, out_size);
+    if (found || device->watched_count == 0 || shares_processor(device))
+        return found;
     for (int i = 1; i < C7X_SPIN_LOOKS && !found; i++) {
         c7x_spin_pause();
         found = read_watched(device, out_endpoint, frame, out_size);
@@ -376,13 +391,9 @@ static bool spin_on_watched(struct emulator_device *device, uint32_t *out_endpoi
 
 static bool may_spin(struct emulator_device *device)
 {
-    if (atomic_load_explicit(&device->is_woken, memory_order_relaxed) ||
-        !c7x_spin_goes_on(&device->spin, C7X_OS_FOREVER))
-        return false;
-    for (size_t i = 0; i < device->watched_count; i++)
-        if (c7x_ring_device_shares_processor(&device->watched[i]->ring))
-            return false;
-    return device->watched_count != 0;
+    return device->watched_count != 0 && !shares_processor(device) &&
+           !atomic_load_explicit(&device->is_woken, memory_order_relaxed) &&
+           c7x_spin_goes_on(&device->spin, C7X_OS_FOREVER);
 }
 
 static int descriptor_of(struct emulator_device *device, uint64_t key)
@@ -597,18 +608,25 @@ enum c7x_status c7x_emulator_device_create(int control, uint8_t *window, uint64_
     return C7X_OK;
 }
 
+static void free_endpoints(struct endpoint *endpoint)
+{
+    while (endpoint != NULL) {
+        struct endpoint *next = endpoint->next;
+        if (endpoint->socket >= 0)
+            close(endpoint->socket);
+        c7x_ring_device_deinit(&endpoint->ring);
+        free(endpoint);
+        endpoint = next;
+    }
+}
+
 void c7x_emulator_device_destroy(struct c7x_device_link *base)
 {
     struct emulator_device *device = (struct emulator_device *)base;
     if (device == NULL)
         return;
-    for (size_t i = 0; i < device->endpoint_count; i++) {
-        if (device->endpoints[i]->socket >= 0)
-            close(device->endpoints[i]->socket);
-        c7x_ring_device_deinit(&device->endpoints[i]->ring);
-        free(device->endpoints[i]);
-    }
-    free(device->endpoints);
+    for (size_t i = 0; i < BUCKETS; i++)
+        free_endpoints(device->endpoints[i]);
     free(device->watched);
     c7x_buffer_table_deinit(&device->buffers);
     c7x_os_mutex_deinit(&device->lock);

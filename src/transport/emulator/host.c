@@ -296,9 +296,12 @@ static enum c7x_status sleep_on(struct emulator_link *link, uint8_t *frame, size
     return C7X_CANCELLED;
 }
 
+/* Once, or several times where the core can answer meanwhile. */
 static enum c7x_status look(struct emulator_link *link, uint8_t *frame, size_t *out_size)
 {
     enum c7x_status status = c7x_ring_host_receive(&link->ring, frame, out_size);
+    if (status != C7X_BUSY || c7x_ring_host_shares_processor(&link->ring))
+        return status;
     for (int i = 1; i < C7X_SPIN_LOOKS && status == C7X_BUSY; i++) {
         c7x_spin_pause();
         status = c7x_ring_host_receive(&link->ring, frame, out_size);
@@ -311,8 +314,8 @@ static enum c7x_status receive_by_ring(struct emulator_link *link, uint8_t *fram
 {
     enum c7x_status status;
     while ((status = look(link, frame, out_size)) == C7X_BUSY) {
-        if ((c7x_spin_goes_on(&link->spin, deadline_ns) &&
-             !c7x_ring_host_shares_processor(&link->ring)) ||
+        if ((!c7x_ring_host_shares_processor(&link->ring) &&
+             c7x_spin_goes_on(&link->spin, deadline_ns)) ||
             c7x_ring_host_await_frame(&link->ring))
             continue;
         status = sleep_on(link, frame, out_size, deadline_ns, error);
