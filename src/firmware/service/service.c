@@ -48,7 +48,7 @@ void c7x_service_destroy(struct c7x_service *service)
 static void answer_status(struct c7x_service *service, struct c7x_response *response)
 {
     response->body.status.version = C7X_WIRE_VERSION;
-    response->body.status.uptime_ms = (uint32_t)((c7x_os_clock_ns() - service->start_ns) / 1000000);
+    response->body.status.uptime_ms = (uint32_t)((service->frame_ns - service->start_ns) / 1000000);
     response->body.status.jobs_completed = service->jobs_completed;
     response->body.status.jobs_failed = service->jobs_failed;
 }
@@ -253,9 +253,10 @@ static void handle_frame(struct c7x_service *service, uint32_t endpoint, const u
     struct c7x_response response = {0};
     struct c7x_error error;
     bool answered = true;
+    service->frame_ns = c7x_os_clock_ns();
     trace_arrival(session, frame);
     if (session != NULL)
-        session->last_frame_ns = c7x_os_clock_ns();
+        session->last_frame_ns = service->frame_ns;
     c7x_session_expire(service, session);
     c7x_error_clear(&error);
     enum c7x_status status = c7x_wire_decode_request(

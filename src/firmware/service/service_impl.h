@@ -67,6 +67,8 @@ struct c7x_service_usual_job {
 _Static_assert(offsetof(struct c7x_service_usual_job, inputs) == sizeof(struct c7x_service_job),
                "a job's inputs stand behind it");
 
+#define C7X_SERVICE_BUCKETS 64u /* of sessions, by their endpoints */
+
 /*
  * One client. Created by the receiving role; ended by it with a last job on the target, which frees
  * it, so that every job of a session runs while the session is there.
@@ -74,6 +76,7 @@ _Static_assert(offsetof(struct c7x_service_usual_job, inputs) == sizeof(struct c
 struct c7x_session {
     struct c7x_service *service;
     struct c7x_session *next;     /* under the service's lock, as far as `errors` */
+    struct c7x_session *next_of_bucket;
     int64_t last_frame_ns;        /* when its last frame came; the receiving role's */
     bool is_ending;               /* its last job is queued: no frame finds it any more */
     bool is_silent;               /* its endpoint has gone or begun anew: nothing is sent */
@@ -103,6 +106,7 @@ struct c7x_service {
     struct c7x_service_config config;
     uint32_t next_session; /* used by the receiving role alone */
     int64_t start_ns;
+    int64_t frame_ns; /* when the present frame came; the receiving role's */
     /* What the job of each target prints, until it has ended. */
     uint8_t *scratch;
     struct c7x_printf scratch_printf[C7X_TARGET_COUNT];
@@ -111,6 +115,7 @@ struct c7x_service {
      * heap and transport. */
     struct c7x_os_mutex lock;
     struct c7x_session *sessions; /* oldest first; those that end too */
+    struct c7x_session *by_endpoint[C7X_SERVICE_BUCKETS];
     uint32_t session_count;
     const struct c7x_session *tracer; /* who records events; the receiving role's */
     _Atomic uint32_t jobs_completed;

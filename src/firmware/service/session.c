@@ -24,12 +24,17 @@ struct session_block {
     struct end_job end;
 };
 
+static struct c7x_session **bucket_of(struct c7x_service *service, uint32_t endpoint)
+{
+    return &service->by_endpoint[endpoint % C7X_SERVICE_BUCKETS];
+}
+
 struct c7x_session *c7x_session_find(struct c7x_service *service, uint32_t endpoint)
 {
     c7x_os_mutex_lock(&service->lock);
-    struct c7x_session *session = service->sessions;
+    struct c7x_session *session = *bucket_of(service, endpoint);
     while (session != NULL && (session->endpoint != endpoint || session->is_ending))
-        session = session->next;
+        session = session->next_of_bucket;
     c7x_os_mutex_unlock(&service->lock);
     return session;
 }
@@ -102,6 +107,10 @@ static void unlink_session(struct c7x_session *session)
     while (*place != session)
         place = &(*place)->next;
     *place = session->next;
+    place = bucket_of(service, session->endpoint);
+    while (*place != session)
+        place = &(*place)->next_of_bucket;
+    *place = session->next_of_bucket;
     service->session_count--;
     c7x_os_mutex_unlock(&service->lock);
 }
@@ -282,6 +291,9 @@ static void link_session(struct c7x_session *session)
     while (*place != NULL)
         place = &(*place)->next;
     *place = session;
+    struct c7x_session **bucket = bucket_of(service, session->endpoint);
+    session->next_of_bucket = *bucket;
+    *bucket = session;
     service->session_count++;
     c7x_os_mutex_unlock(&service->lock);
 }
