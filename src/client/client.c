@@ -40,10 +40,8 @@ int64_t c7x_client_deadline_of_ms(int64_t deadline_ms)
 
 int64_t c7x_client_deadline_ns(struct c7x_client *client)
 {
-    pthread_mutex_lock(&client->lock);
-    int64_t deadline_ms = client->options.deadline_ms;
-    pthread_mutex_unlock(&client->lock);
-    return c7x_client_deadline_of_ms(deadline_ms);
+    return c7x_client_deadline_of_ms(
+        atomic_load_explicit(&client->deadline_ms, memory_order_relaxed));
 }
 
 void c7x_client_options_init(struct c7x_client_options *options)
@@ -83,6 +81,7 @@ static enum c7x_status take_options(struct c7x_client *client,
         client->options.name != NULL ? client->options.name : program_invocation_short_name;
     strncpy(client->name, name, sizeof client->name - 1);
     client->options.name = client->name;
+    c7x_client_set_deadline(client, client->options.deadline_ms);
     return C7X_OK;
 }
 
@@ -275,9 +274,7 @@ const char *c7x_client_last_station(const struct c7x_client *client)
 
 void c7x_client_set_deadline(struct c7x_client *client, int64_t deadline_ms)
 {
-    pthread_mutex_lock(&client->lock);
-    client->options.deadline_ms = deadline_ms;
-    pthread_mutex_unlock(&client->lock);
+    atomic_store_explicit(&client->deadline_ms, deadline_ms, memory_order_relaxed);
 }
 
 enum c7x_status c7x_client_ping(struct c7x_client *client, uint32_t *out_version,

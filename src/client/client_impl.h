@@ -25,6 +25,7 @@
 #include "wire/wire.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -102,7 +103,8 @@ struct c7x_pending {
 
 struct c7x_client {
     struct c7x_host_link *link;
-    struct c7x_client_options options;
+    struct c7x_client_options options; /* but for the deadline, which may change */
+    _Atomic int64_t deadline_ms;
     char name[C7X_CLIENT_NAME_MAX + 1];
     uint32_t wire_version; /* of the device */
     bool has_session;      /* false: the device speaks 3.0, and this client is alone on it */

@@ -208,7 +208,6 @@ enum c7x_status c7x_client_send(struct c7x_client *client, struct c7x_request *r
     pending->request_type = request->type;
     pending->done = false;
     pending->deadline_ns = deadline_ns;
-    memset(&pending->response, 0, sizeof pending->response);
     pending->next = client->pending;
     if (!is_reset)
         client->pending = pending;
@@ -248,8 +247,8 @@ static enum c7x_status send_and_wait(struct c7x_client *client, struct c7x_reque
 {
     struct c7x_pending pending = {.completed = NULL};
     C7X_RETURN_IF_ERROR(c7x_client_send(client, request, &pending, deadline_ns));
-    c7x_client_wait_for(client, &pending.done, deadline_ns);
-    if (c7x_client_withdraw(client, &pending)) {
+    if (!c7x_client_wait_for(client, &pending.done, deadline_ns) &&
+        c7x_client_withdraw(client, &pending)) {
         pthread_mutex_lock(&client->lock);
         bool is_reset = client->is_reset;
         pthread_mutex_unlock(&client->lock);

@@ -307,9 +307,7 @@ void c7x_infer_options_init(struct c7x_client *client, struct c7x_infer_options 
 {
     memset(options, 0, sizeof *options);
     options->struct_size = sizeof *options;
-    pthread_mutex_lock(&client->lock);
-    options->deadline_ms = client->options.deadline_ms;
-    pthread_mutex_unlock(&client->lock);
+    options->deadline_ms = atomic_load_explicit(&client->deadline_ms, memory_order_relaxed);
 }
 
 static enum c7x_status take_options(struct c7x_client *client,
