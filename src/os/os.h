@@ -66,8 +66,9 @@ void c7x_os_stack_deinit(struct c7x_os_stack *stack);
 /* Lets `stack` stand for the one on which the calling task began. */
 void c7x_os_stack_adopt(struct c7x_os_stack *stack);
 /* Leaves `from`, which runs, for `to`, which goes on where it was left; returns when somebody
- * switches back. All in one task, also in what interrupts it. */
-void c7x_os_stack_switch(struct c7x_os_stack *from, struct c7x_os_stack *to);
+ * switches back. All in one task, also in what interrupts it. counts: the time in between is what
+ * c7x_os_stack_away() tells of `from`. */
+void c7x_os_stack_switch(struct c7x_os_stack *from, struct c7x_os_stack *to, bool counts);
 /* How long the stack that runs has been left for others so far, in c7x_os_cycles(). */
 uint64_t c7x_os_stack_away(void);
 /* Whether an access to the address, which failed, is what the stack that runs does when it is full.

@@ -22,8 +22,9 @@ static void switch_to(struct c7x_core *core, struct c7x_target *next)
 {
     struct c7x_target *control = &core->targets[C7X_TARGET_CONTROL];
     struct c7x_target *last = core->running;
-    int64_t now = c7x_core_now(core);
-    if (last != NULL && last->job != NULL) {
+    bool is_suspended = last != NULL && last->job != NULL;
+    int64_t now = is_suspended || next != NULL || last == control ? c7x_core_now(core) : 0;
+    if (is_suspended) {
         last->preemptions++;
         last->stuck_ns += now - core->ran_since;
         last->is_suspended = true;
@@ -39,17 +40,17 @@ static void switch_to(struct c7x_core *core, struct c7x_target *next)
     core->running = next;
     c7x_os_mutex_unlock(&core->lock);
     c7x_os_stack_switch(last != NULL ? &last->stack : &core->own_stack,
-                        next != NULL ? &next->stack : &core->own_stack);
+                        next != NULL ? &next->stack : &core->own_stack, is_suspended);
 }
 
 /* Whose turn it is. Its job has begun from here on: nobody takes it back any more. */
-static struct c7x_target *take_turn(struct c7x_core *core, int64_t now)
+static struct c7x_target *take_turn(struct c7x_core *core)
 {
-    struct c7x_target *next = c7x_target_next(core, now);
+    struct c7x_target *next = c7x_target_next(core);
     if (next != NULL && next->job == NULL) {
         c7x_target_begin(next);
         if (next == core->running) /* there is no switch, but another job */
-            core->ran_since = now;
+            core->ran_since = c7x_core_now(core);
     }
     return next;
 }
@@ -57,7 +58,7 @@ static struct c7x_target *take_turn(struct c7x_core *core, int64_t now)
 /* Call with the core locked, which it is not meanwhile: who is told may hold what waits for it. */
 static void say_that_it_leaves(struct c7x_core *core)
 {
-    if (core->config.leave == NULL || c7x_target_next(core, c7x_core_now(core)) == NULL)
+    if (core->config.leave == NULL || c7x_target_next(core) == NULL)
         return;
     core->is_expected = false;
     c7x_os_mutex_unlock(&core->lock);
@@ -91,12 +92,11 @@ static bool yield(struct c7x_core *core)
     c7x_os_mutex_lock(&core->lock);
     if (core->is_expected)
         say_that_it_leaves(core);
-    int64_t now = c7x_core_now(core);
     if (core->running == &core->targets[C7X_TARGET_CONTROL]) { /* it has had its step */
-        core->control_waits_since = now;
+        core->control_waits_since = c7x_core_now(core);
         atomic_fetch_add(&core->running->section_count, 1);
     }
-    struct c7x_target *next = take_turn(core, now);
+    struct c7x_target *next = take_turn(core);
     bool switches = next != core->running;
     if (switches)
         switch_to(core, next);
@@ -170,7 +170,7 @@ void c7x_core_reconsider(struct c7x_core *core)
 {
     if (core->running == NULL)
         wake(core);
-    else if (core->has_interrupt && c7x_target_next(core, c7x_core_now(core)) != core->running)
+    else if (core->has_interrupt && c7x_target_next(core) != core->running)
         c7x_os_interrupt_raise(&core->interrupt);
 }
 
@@ -220,7 +220,7 @@ void c7x_core_tick(struct c7x_core *core)
         if (is_stuck(core, running, now))
             running->end = C7X_JOB_STUCK;
         /* Again and again, since where it is now it may be impossible to end it. */
-        if (running->end != C7X_JOB_GOES_ON || c7x_target_next(core, now) != running)
+        if (running->end != C7X_JOB_GOES_ON || c7x_target_next(core) != running)
             c7x_os_interrupt_raise(&core->interrupt);
     }
     c7x_os_mutex_unlock(&core->lock);
@@ -291,7 +291,7 @@ bool c7x_core_wait_until_busy(struct c7x_core *core)
 void c7x_core_kick(struct c7x_core *core)
 {
     c7x_os_mutex_lock(&core->lock);
-    if (c7x_target_next(core, c7x_core_now(core)) != NULL)
+    if (c7x_target_next(core) != NULL)
         c7x_core_reconsider(core);
     c7x_os_mutex_unlock(&core->lock);
 }
@@ -308,7 +308,7 @@ void c7x_core_run(struct c7x_core *core)
     while (!stopping) {
         c7x_os_mutex_lock(&core->lock);
         say_that_it_leaves(core);
-        struct c7x_target *next = take_turn(core, c7x_core_now(core));
+        struct c7x_target *next = take_turn(core);
         stopping = next == NULL && core->stopping;
         if (next != NULL) {
             leave_idleness(core, next);

@@ -74,16 +74,17 @@ static struct c7x_target *resolve(struct c7x_core *core, struct c7x_target *targ
 }
 
 /* A control target that could not run anyway gives nobody else an advantage. */
-static bool is_controls_turn(struct c7x_core *core, int64_t now)
+static bool is_controls_turn(struct c7x_core *core)
 {
     struct c7x_target *control = control_of(core);
-    return has_work(control) && now - core->control_waits_since >= C7X_CONTROL_WAIT_NS &&
+    return has_work(control) &&
+           c7x_core_now(core) - core->control_waits_since >= C7X_CONTROL_WAIT_NS &&
            resolve(core, control) == control;
 }
 
-struct c7x_target *c7x_target_next(struct c7x_core *core, int64_t now)
+struct c7x_target *c7x_target_next(struct c7x_core *core)
 {
-    if (is_controls_turn(core, now))
+    if (is_controls_turn(core))
         return control_of(core);
     for (int i = 0; i < C7X_TARGET_COUNT; i++)
         if (has_work(&core->targets[i]))

@@ -8,7 +8,7 @@
 /* ---- target.c; with the core locked ---- */
 
 /* Whose turn it is, of the targets that have work; NULL: none has. */
-struct c7x_target *c7x_target_next(struct c7x_core *core, int64_t now);
+struct c7x_target *c7x_target_next(struct c7x_core *core);
 /* Takes the first job off the target's queue: it is the one that the target works on. */
 void c7x_target_begin(struct c7x_target *target);
 /* The job has finished. */

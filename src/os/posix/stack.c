@@ -183,9 +183,9 @@ static void change_stacks(struct c7x_os_stack *from, struct c7x_os_stack *to)
         c7x_os_panic("cannot switch stacks");
 }
 
-void c7x_os_stack_switch(struct c7x_os_stack *from, struct c7x_os_stack *to)
+void c7x_os_stack_switch(struct c7x_os_stack *from, struct c7x_os_stack *to, bool counts)
 {
-    uint64_t left = c7x_os_cycles();
+    uint64_t left = counts ? c7x_os_cycles() : 0;
     from->off_depth = off_depth;
     interrupted_code = NULL;
     running = to;
@@ -193,7 +193,8 @@ void c7x_os_stack_switch(struct c7x_os_stack *from, struct c7x_os_stack *to)
     change_stacks(from, to);
     after_switch(from);
     off_depth = from->off_depth;
-    from->away += c7x_os_cycles() - left;
+    if (counts)
+        from->away += c7x_os_cycles() - left;
 }
 
 uint64_t c7x_os_stack_away(void)

@@ -68,7 +68,7 @@ static void run_on_small(void *context)
         spin_at_the_end();
     }
     c7x_os_interrupts_restore(1);
-    c7x_os_stack_switch(&small_stack, &own_stack);
+    c7x_os_stack_switch(&small_stack, &own_stack, false);
 }
 
 /* Whether the one that found no room was an overflow, and the next one comes. */
@@ -82,7 +82,7 @@ static bool overflows_by_interrupt(void)
     if (c7x_os_task_create(&task, "raiser", 0, raise_when_it_spins, &interrupt) != C7X_OK)
         return false;
     c7x_os_interrupts_off();
-    c7x_os_stack_switch(&own_stack, &small_stack);
+    c7x_os_stack_switch(&own_stack, &small_stack, false);
     c7x_os_task_join(&task);
     if (interrupt_count != 0 || strcmp(caught.kind, "stack overflow") != 0)
         return false;

@@ -169,7 +169,7 @@ static void count_on_the_other(void *context)
         *seen = i + (room[0] - (char)i);
         assert_int_equal(c7x_os_interrupts_depth(), 1);
         assert_ptr_equal(c7x_os_local(C7X_OS_LOCAL_CALL), &other_count);
-        c7x_os_stack_switch(&other_stack, &own_stack);
+        c7x_os_stack_switch(&other_stack, &own_stack, true);
     }
 }
 
@@ -184,7 +184,7 @@ static void stacks_go_on_where_they_were_left(void **state)
     assert_int_equal(c7x_os_stack_init(&other_stack, 64 * 1024, count_on_the_other, &seen), C7X_OK);
     uint64_t away = c7x_os_stack_away();
     for (int i = 0; i < SWITCHES; i++) {
-        c7x_os_stack_switch(&own_stack, &other_stack);
+        c7x_os_stack_switch(&own_stack, &other_stack, true);
         assert_int_equal(seen, i);
         assert_ptr_equal(c7x_os_local(C7X_OS_LOCAL_CALL), &own);
         assert_int_equal(c7x_os_interrupts_depth(), 0);
