@@ -31,7 +31,7 @@ test: all ## every test; the last line is "N passed, N failed"
 
 .PHONY: models
 models: all ## compile the real models and compare them with onnxruntime
-	@$(PYTHON) tests/models/run.py
+	@$(PYTHON) tests/models/run.py --all
 
 .PHONY: bench
 bench: all ## measure, each figure beside its limit or peer; writes build/bench: make bench [ONLY=GROUP] [PEERS=1]

@@ -17,9 +17,7 @@ from models import MODELS
 
 def main():
     args = _parse()
-    chosen = [
-        m for m in MODELS if (m.quick if args.quick else not args.names or m.name in args.names)
-    ]
+    chosen = [model for model in MODELS if _is_chosen(model, args)]
     passed = failed = 0
     for model in (dataclasses.replace(model, target=args.target) for model in chosen):
         errors = _errors(model, args.seeds)
@@ -33,9 +31,16 @@ def main():
     return 1 if failed else 0
 
 
+def _is_chosen(model, args):
+    if args.quick:
+        return model.quick
+    return model.name in args.names if args.names else args.all or not model.slow
+
+
 def _parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help="models to run; all when none is given")
+    parser.add_argument("names", nargs="*", help="models to run; those of `make test` when none is given")
+    parser.add_argument("--all", action="store_true", help="the slow models, too")
     parser.add_argument("--seeds", type=int, default=3, help="inputs for each model (default 3)")
     parser.add_argument("--quick", action="store_true", help="the two smallest models only")
     parser.add_argument("--target", default="native", help="as in c7x-compile (default native)")
