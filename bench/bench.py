@@ -29,7 +29,7 @@ FOLDER = BUILD / "bench"
 
 # The name of each group, and what gives its rows one by one, of Options.
 GROUPS = {
-    **{group: functools.partial(models_group.measure, group) for group in models_group.GOALS},
+    **{group: functools.partial(models_group.measure, group) for group in models_group.GROUPS},
     "link": link_group.measure,
     "loading": loading_group.measure,
     "priority": priority_group.measure,

@@ -4,7 +4,6 @@
 import statistics
 import sys
 import time
-from dataclasses import dataclass
 
 from c7x_compile import check, onnx_model
 from c7x_compile.errors import CompileError
@@ -13,21 +12,10 @@ from results import compare, round_ratios, spread_of, summary
 from session import DeviceSession
 
 sys.path.insert(0, str(ROOT / "tests" / "models"))
-from models import MODELS  # noqa: E402
+from models import GROUPS, MODELS  # noqa: E402
 
 ROUNDS = 8
 ROUND_SECONDS = 0.25
-
-
-@dataclass(frozen=True)
-class Goals:
-    """Ours over onnxruntime's, at most: of each model, and of the geometric mean over all of a group."""
-
-    each: float
-    mean: float
-
-
-GOALS = {"models": Goals(each=0.85, mean=0.55)}
 
 
 def find_model(name):
@@ -45,7 +33,7 @@ def open_session(model):
 
 def measure(group, options):
     """A row for each model of the group, and GROUP-mean, unless only some of them are asked for."""
-    goals, rounds = GOALS[group], options.rounds or ROUNDS
+    goals, rounds = GROUPS[group], options.rounds or ROUNDS
     models = [model for model in MODELS if model.group == group]
     ratios, by_round = [], []
     for model in models:

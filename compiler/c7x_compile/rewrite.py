@@ -18,7 +18,8 @@ def rewrite(model, fast=False):
     channels and columns padded to whole vectors, and compute one form of transposed convolution if the
     model has no other."""
     shapes = _value_shapes(model)
-    graph = _Graph(model.graph, shapes)
+    opset = next((each.version for each in model.opset_import if not each.domain), 1)
+    graph = _Graph(model.graph, shapes, opset)
     pads = not fast
     transposed = [node for node in model.graph.node if node.op_type == "ConvTranspose"]
     keeps = fast and all(_is_side_by_side(graph, node) for node in transposed)
@@ -42,10 +43,11 @@ def _value_shapes(model):
 
 
 class _Graph:
-    """The graph being rewritten: float constants by name, shapes by value name."""
+    """The graph being rewritten: float constants by name, shapes by value name; opset: its version."""
 
-    def __init__(self, graph, shapes):
+    def __init__(self, graph, shapes, opset):
         self._graph = graph
+        self.opset = opset
         self._initializers = {tensor.name: tensor for tensor in graph.initializer}
         self.shapes = shapes
 
@@ -91,6 +93,12 @@ class _Chain:
 
     def constant(self, suffix, array):
         return self._graph.add_constant(f"{self._base}.{suffix}", np.asarray(array))
+
+    def add_along(self, kind, source, suffix, axis):
+        """Adds an operator, Unsqueeze or Squeeze, that takes an axis."""
+        if self._graph.opset < 13:
+            return self.add(kind, [source], suffix, axes=[axis])
+        return self.add(kind, [source, self.constant("axis", np.array([axis]))], suffix)
 
     def finish(self):
         """The nodes, the last of them producing the replaced node's output."""
@@ -142,8 +150,7 @@ def _convolution(graph, node, pads):
     chain = _Chain(graph, node)
     source = node.input[0]
     if flat:
-        axis = chain.constant("axis", np.array([2]))
-        source = chain.add("Unsqueeze", [source, axis], "rows")
+        source = chain.add_along("Unsqueeze", source, "rows", 2)
         weight = weight[:, :, None, :]
         attributes = _with_rows(attributes)
     weight = _pad_axis(weight, 0, padded)
@@ -159,7 +166,7 @@ def _convolution(graph, node, pads):
         ]
         result = chain.add("Slice", [result, *bounds], "channels")
     if flat:
-        chain.add("Squeeze", [result, chain.constant("axis", np.array([2]))], "flat")
+        chain.add_along("Squeeze", result, "flat", 2)
     return chain.finish()
 
 
