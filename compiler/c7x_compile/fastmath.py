@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""exp and tanh of floats as inline C that vectorises, in place of calls of the C library.
+"""exp, tanh and erf of floats as inline C that vectorises, in place of calls of the C library.
 
-Both are polynomials after a reduction of the range, good to 2 units in the last place. Values too
-small for a normal float become 0; NaN stays NaN; infinities give their limits.
+Polynomials after a reduction of the range, and a quotient of two. Relative errors: exp 1e-7, tanh 2e-7,
+erf 4e-7. Values too small for a normal float become 0; NaN stays NaN; infinities give their limits.
 """
 
 import re
@@ -50,13 +50,40 @@ static inline float fast_tanhf(float x) {
 }
 """
 
+_ERF = """
+/* x P(x^2) / Q(x^2) within -4..4, where erf reaches 1 to the last bit. */
+static inline float fast_erff(float x) {
+  float square, upper, lower, value;
+  x = x > 4.0f ? 4.0f : x;
+  x = x < -4.0f ? -4.0f : x;
+  square = x * x;
+  upper = 1.9868053e-6f;
+  upper = upper * square + 2.8456093e-4f;
+  upper = upper * square + 3.8831579e-3f;
+  upper = upper * square + 5.3101175e-2f;
+  upper = upper * square + 1.9354084e-1f;
+  upper = upper * square + 1.1283791f;
+  lower = 3.742015e-5f;
+  lower = lower * square + 1.1855245e-3f;
+  lower = lower * square + 1.5206881e-2f;
+  lower = lower * square + 1.1534824e-1f;
+  lower = lower * square + 5.0485367e-1f;
+  lower = lower * square + 1.0f;
+  value = upper * x / lower;
+  value = value > 1.0f ? 1.0f : value;
+  return value < -1.0f ? -1.0f : value;
+}
+"""
+
 
 def replace_calls(text):
-    """Makes calls of expf and tanhf in C text calls of the functions above."""
-    return re.sub(r"\b(expf|tanhf)\(", r"fast_\1(", text)
+    """Makes calls of expf, tanhf and erff in C text calls of the functions above."""
+    return re.sub(r"\b(expf|tanhf|erff)\(", r"fast_\1(", text)
 
 
 def definitions(text):
     """C of the functions that the text calls, each before its use; empty when it calls none."""
     tanh = "fast_tanhf(" in text
-    return (_EXP if tanh or "fast_expf(" in text else "") + (_TANH if tanh else "")
+    erf = "fast_erff(" in text
+    exp = tanh or "fast_expf(" in text
+    return (_EXP if exp else "") + (_TANH if tanh else "") + (_ERF if erf else "")

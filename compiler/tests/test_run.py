@@ -232,6 +232,29 @@ class Run(unittest.TestCase):
         outputs = {"r": (1, 20, 9, 7), "y": (1, 20, 1, 1), "z": (1, 20, 9, 7)}
         self.check(nodes, inputs, outputs, {"w": random(20, 24, 1, 1)})
 
+    def test_gelu_behind_a_product(self):
+        """As frameworks write it out: a part of the product's kernel."""
+        nodes = [
+            node("MatMul", ["x", "w"], ["a"]),
+            node("Add", ["a", "b"], ["c"]),
+            node("Div", ["c", "root"], ["d"]),
+            node("Erf", ["d"], ["e"]),
+            node("Add", ["e", "one"], ["f"]),
+            node("Mul", ["c", "f"], ["g"]),
+            node("Mul", ["g", "half"], ["h"]),
+            node("Exp", ["h"], ["y"]),
+        ]
+        constants = {"w": random(24, 45) / 5, "b": random(45), "root": np.float32(np.sqrt(2))}
+        constants |= {"one": np.float32(1), "half": np.float32(0.5)}
+        shape = (2, 7, 45)
+        self.check(nodes, {"x": (2, 7, 24)}, {"y": shape}, constants)
+        with support.folder() as folder:
+            path = support.save(
+                support.model(nodes, {"x": (2, 7, 24)}, {"y": shape}, constants), folder / "m.onnx"
+            )
+            _, text, _ = support.run_cli(path, "-o", folder / "lib0.out", "--explain")
+        self.assertRegex(text, "gemm_0.*Erf_e.*Exp_y")
+
     def test_chain_passes_changes_of_shape(self):
         nodes = [
             node("Gemm", ["x", "w", "b"], ["a"], transB=1),

@@ -36,7 +36,7 @@ _EPILOGUE = Epilogue(
     (
         "vec a = value * vec_load_column(operands[0], {within}, column);",
         "vec b = a + vec_load_column(operands[1] + row * {columns}L, {within}, column);",
-        "vec c = vec_max(b, NUMBER(0)) * vec_sigmoid(NUMBER(1) * b) + vec_tanh(b);",
+        "vec c = vec_max(b, NUMBER(0)) * vec_sigmoid(NUMBER(1) * b);",
     ),
     "c",
     (-0.5, 1.7),
@@ -53,7 +53,7 @@ def _epilogue(columns, within, each):
 
 def _expected_epilogue(value, column, each):
     b = value * column + each
-    return np.maximum(b, -0.5) / (1 + np.exp(-np.float64(np.float32(1.7)) * b)) + np.tanh(b)
+    return np.maximum(b, -0.5) / (1 + np.exp(-np.float64(np.float32(1.7)) * b))
 
 
 class Case:

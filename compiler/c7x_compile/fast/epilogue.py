@@ -21,6 +21,8 @@ _OPERATORS = {
     "relax.nn.silu": "{0} * vec_sigmoid({0})",
     "relax.sigmoid": "vec_sigmoid({0})",
     "relax.tanh": "vec_tanh({0})",
+    "relax.exp": "vec_exp({0})",
+    "relax.erf": "vec_erf({0})",
 }
 # Of these the result lies in memory as the argument does.
 _VIEWS = ("relax.reshape", "relax.squeeze", "relax.expand_dims")
