@@ -114,6 +114,8 @@ def _convolution(template, generator):
     dilations, groups = (1, 1), 1
     if template == "convolution_im2col":
         *dilations, groups = map(int, generator.integers(1, (3, 3, 5)))
+    elif template == "convolution_direct":
+        groups = int(generator.integers(1, 4))
     depthwise, winograd = template == "depthwise", template == "convolution_winograd"
     kernel = (3, 3) if winograd else tuple(map(int, generator.integers(1, 6, 2)))
     strides = (1, 1) if winograd else tuple(map(int, generator.integers(1, 3, 2)))
@@ -134,7 +136,7 @@ def _convolution(template, generator):
     choice = {
         "depthwise": lambda: choose._depthwise(shape, weight),
         "convolution_winograd": lambda: choose._winograd(shape, weight, ""),
-        "convolution_direct": lambda: choose._direct(shape, matrix),
+        "convolution_direct": lambda: choose._direct(shape, matrix, ""),
         "convolution_im2col": lambda: choose._im2col(shape, matrix, ""),
     }[template]()
     assert isinstance(choice, Choice)

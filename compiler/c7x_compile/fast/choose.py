@@ -158,9 +158,9 @@ def choose_convolution(shape, weight):
     """The Choice for a Convolution. weight: [rows, columns, channels (1 when depthwise), out channels]."""
     if shape.depthwise:
         return _depthwise(shape, weight)
-    matrix = weight.reshape(shape.depth, shape.out_channels)
     if shape.groups > 1:
-        return _im2col(shape, matrix, f"{shape.groups} groups")
+        return _groups(shape, weight)
+    matrix = weight.reshape(shape.depth, shape.out_channels)
     if shape.dilations != (1, 1):
         return _im2col(shape, matrix, "dilated")
     if not shape.needs_padding:
@@ -180,7 +180,7 @@ def choose_convolution(shape, weight):
             why = f"3x3 of stride 1: {winograd:.0f} us expected, {plain:.0f} without"
             return _winograd(shape, weight, why)
     if shape.out_channels <= _DIRECT_CHANNELS_MAX:
-        return _direct(shape, matrix)
+        return _direct(shape, matrix, f"at most {_DIRECT_CHANNELS_MAX} output channels")
     return _im2col(shape, matrix, "any other convolution")
 
 
@@ -277,34 +277,60 @@ def _depthwise(shape, weight):
     return _of_images(shape, "depthwise.h", "depthwise", arguments, weight.ravel(), 0, why)
 
 
-def _direct(shape, matrix):
+def _groups(shape, weight):
+    """Groups of fewer output channels than a block are merged, with zeros between them: a block computes
+    all its columns anyway."""
+    width = shape.out_channels // shape.groups
+    fit = max(n for n in range(1, max(BLOCK // width, 1) + 1) if shape.groups % n == 0)
+    merged = replace(shape, groups=shape.groups // fit)
+    matrix = _merge(weight, shape.groups, fit).reshape(merged.depth, shape.out_channels)
+    why = f"{shape.groups} groups" + (f", {fit} of them as one" if fit > 1 else "")
+    direct = shape.dilations == (1, 1) and fit * width <= _DIRECT_CHANNELS_MAX
+    choice = (_direct if direct else _im2col)(merged, matrix, why)
+    return replace(choice, flop=2 * shape.batch * shape.pixels * shape.out_channels * shape.depth)
+
+
+def _merge(weight, groups, count):
+    """[rows, columns, channels of a group, out channels] with `count` groups in the place of one."""
+    inputs, outputs = weight.shape[2], weight.shape[3] // groups
+    parts = weight.reshape(*weight.shape[:3], groups // count, count, outputs)
+    merged = np.zeros((*weight.shape[:2], count, inputs, groups // count, count, outputs), np.float32)
+    for each in range(count):
+        merged[:, :, each, :, :, each] = parts[:, :, :, :, each]
+    return merged.reshape(*weight.shape[:2], count * inputs, groups * outputs)
+
+
+def _direct(shape, matrix, why):
+    channels, count = shape.channels // shape.groups, shape.out_channels // shape.groups
     height, width = shape.padded_extents
-    scratch = height * width * shape.channels if shape.needs_padding else 0
-    most = _TILE_ROWS[min(-(-shape.out_channels // BLOCK), 4)]
+    copies = shape.needs_padding or shape.groups > 1
+    most = _TILE_ROWS[min(-(-count // BLOCK), 4)]
     whole = [n for n in range(most, most // 2 - 1, -1) if shape.out_width % n == 0]
     wish = whole[0] if whole else min(most, shape.out_width)
-    arguments = [wish, *_geometry(shape), shape.out_channels]
-    why = f"at most {_DIRECT_CHANNELS_MAX} output channels"
-    return _of_images(
-        shape, "convolution.h", "convolution_direct", arguments, pack(matrix), scratch, why
-    )
+    arguments = [wish, *_group_geometry(shape), count, shape.out_channels]
+    scratch = height * width * channels if copies else 0
+    return _of_groups(shape, "convolution_direct", arguments, matrix, scratch, why)
 
 
 def _im2col(shape, matrix, why):
     rows = (_PATCH_FLOATS // shape.depth // _ROWS_MULTIPLE + 1) * _ROWS_MULTIPLE
-    channels, count = shape.channels // shape.groups, shape.out_channels // shape.groups
-    geometry = _geometry(shape)
-    arguments = [*geometry[:2], channels, *geometry[2:]]
-    arguments += [*shape.dilations, count, shape.out_channels]
+    arguments = [*_group_geometry(shape), *shape.dilations]
+    arguments += [shape.out_channels // shape.groups, shape.out_channels]
+    return _of_groups(
+        shape, "convolution_im2col", arguments, matrix, rows * shape.depth, why
+    )
+
+
+def _group_geometry(shape):
+    height, width, channels, *rest = _geometry(shape)
+    return [height, width, channels // shape.groups, channels, *rest]
+
+
+def _of_groups(shape, function, arguments, matrix, scratch, why):
+    """A function of convolution.h, called for each group; matrix: of all groups' columns."""
     packed = [pack(part) for part in np.split(matrix, shape.groups, axis=1)]
     choice = _of_images(
-        shape,
-        "convolution.h",
-        "convolution_im2col",
-        arguments,
-        np.concatenate(packed),
-        rows * shape.depth,
-        why,
+        shape, "convolution.h", function, arguments, np.concatenate(packed), scratch, why
     )
     if shape.groups == 1:
         return choice
@@ -312,8 +338,8 @@ def _im2col(shape, matrix, why):
         choice,
         weights_size=packed[0].size,
         groups=shape.groups,
-        group_in=channels,
-        group_out=count,
+        group_in=shape.channels // shape.groups,
+        group_out=shape.out_channels // shape.groups,
     )
 
 

@@ -2,8 +2,8 @@
 """Replaces convolutions and products with constant weights, and what is fused behind them, by calls of
 fast kernels.
 
-Products of two variables are among them. Batch sizes, strides and pads are free; convolutions of small
-groups other than depthwise, and dilated depthwise ones, stay with TVM.
+Products of two variables are among them. Batch sizes, strides, pads and groups are free; dilated depthwise
+convolutions stay with TVM.
 """
 
 from dataclasses import dataclass, field
@@ -26,7 +26,6 @@ from .epilogue import Chain, array_of, is_float, operator_name, shape_of
 
 
 _ANCHORS = ("relax.nn.conv2d", "relax.nn.conv2d_transpose", "relax.matmul")
-_GROUP_MIN = 8  # output channels; a kernel computes 16 at once
 _VARIABLE_ROWS_MIN = 4  # below, packing the second matrix costs more than it saves
 
 
@@ -133,8 +132,6 @@ def _convolution(value, weight):
     groups, channels = int(attributes.groups), data[-1]
     depthwise = groups > 1 and groups == channels == weight.shape[3]
     if attributes.data_layout != "NHWC" or 0 in out:
-        return None
-    if groups > 1 and not depthwise and out[3] // groups < _GROUP_MIN:
         return None
     dilations = tuple(int(each) for each in attributes.dilation)
     if depthwise and dilations != (1, 1):

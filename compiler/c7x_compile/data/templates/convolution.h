@@ -86,8 +86,8 @@ FAST_INLINE void convolution_im2col(const int height, const int width, const int
             convolution_patch(height, width, channels, pixel, kernel_height, kernel_width,
                               dilation_y, dilation_x, y, x, image, scratch + (long)i * depth);
         }
-        gemm_rows(rows, out_channels, depth, depth, out_pixel, row, count, scratch, weights, out,
-                  epilogue, operands);
+        gemm_rows(GEMM_LAST(rows, block), out_channels, depth, depth, out_pixel, row, count,
+                  scratch, weights, out, epilogue, operands);
     }
 }
 
@@ -95,9 +95,9 @@ FAST_INLINE void convolution_im2col(const int height, const int width, const int
  * upper left corner of the first patch. */
 FAST_INLINE void direct_tile(const int pixels, const int blocks, const int channels,
                              const int kernel_height, const int kernel_width, const int stride_x,
-                             const int width, const int out_channels, int column,
-                             const float *image, const float *weights, float *out, long pixel,
-                             epilogue_fn epilogue, const float *const *operands)
+                             const int width, const int out_channels, const int out_pixel,
+                             int column, const float *image, const float *weights, float *out,
+                             long pixel, epilogue_fn epilogue, const float *const *operands)
 {
     const int depth = kernel_height * kernel_width * channels, part = kernel_width * channels;
     vec acc[TILE_ROWS_MAX][TILE_VECTORS];
@@ -121,7 +121,7 @@ FAST_INLINE void direct_tile(const int pixels, const int blocks, const int chann
             int at = column + LANES * j;
             if (at < out_channels) {
                 vec value = epilogue(acc[i][j], pixel + i, at, operands);
-                vec_store_column(out + (pixel + i) * out_channels, out_channels, at, value);
+                vec_store_column(out + (pixel + i) * out_pixel, out_channels, at, value);
             }
         }
     }
@@ -131,79 +131,90 @@ FAST_INLINE void direct_tile(const int pixels, const int blocks, const int chann
 FAST_INLINE void direct_row(const int wish, const int blocks, const int channels,
                             const int kernel_height, const int kernel_width, const int stride_x,
                             const int width, const int out_width, const int out_channels,
-                            int column, const float *image, const float *weights, float *out,
-                            long pixel, epilogue_fn epilogue, const float *const *operands)
+                            const int out_pixel, int column, const float *image,
+                            const float *weights, float *out, long pixel, epilogue_fn epilogue,
+                            const float *const *operands)
 {
     const int tile = wish < TILE_ROWS(blocks) ? wish : TILE_ROWS(blocks);
     int x = 0;
     for (; x + tile <= out_width; x += tile) {
         direct_tile(tile, blocks, channels, kernel_height, kernel_width, stride_x, width,
-                    out_channels, column, image + (long)x * stride_x * channels, weights, out,
-                    pixel + x, epilogue, operands);
+                    out_channels, out_pixel, column, image + (long)x * stride_x * channels, weights,
+                    out, pixel + x, epilogue, operands);
     }
     if (out_width % tile != 0) {
         direct_tile(out_width % tile, blocks, channels, kernel_height, kernel_width, stride_x,
-                    width, out_channels, column, image + (long)x * stride_x * channels, weights,
-                    out, pixel + x, epilogue, operands);
+                    width, out_channels, out_pixel, column, image + (long)x * stride_x * channels,
+                    weights, out, pixel + x, epilogue, operands);
     }
 }
 
-/* The image with zeros around it, height x width in all. */
-FAST_INLINE void direct_pad(const int height, const int width, const int channels,
+/* The image's first `channels` of each pixel, with zeros around it, height x width in all. */
+FAST_INLINE void direct_pad(const int height, const int width, const int channels, const int pixel,
                             const int pad_top, const int pad_left, const int padded_height,
                             const int padded_width, const float *image, float *padded)
 {
     const int room = padded_width - pad_left, copied = room < width ? room : width;
     const int right = padded_width - pad_left - copied;
-    int y;
+    int y, x;
     for (y = 0; y < padded_height; ++y) {
         float *row = padded + (long)y * padded_width * channels;
-        int from = y - pad_top;
-        if (from < 0 || from >= height) {
+        int at = y - pad_top;
+        const float *from = image + (long)at * width * pixel;
+        if (at < 0 || at >= height) {
             memset(row, 0, sizeof(float) * padded_width * channels);
             continue;
         }
         memset(row, 0, sizeof(float) * pad_left * channels);
-        memcpy(row + (long)pad_left * channels, image + (long)from * width * channels,
-               sizeof(float) * copied * channels);
-        memset(row + (long)(pad_left + copied) * channels, 0, sizeof(float) * right * channels);
+        row += pad_left * channels;
+        if (pixel == channels) {
+            memcpy(row, from, sizeof(float) * copied * channels);
+        } else {
+            for (x = 0; x < copied; ++x) {
+                fast_copy(channels, row + (long)x * channels, from + (long)x * pixel);
+            }
+        }
+        memset(row + (long)copied * channels, 0, sizeof(float) * right * channels);
     }
 }
 
-/* wish: pixels of a tile that divide out_width well. scratch: the padded image,
+/* One group of channels; pixel and out_pixel: channels of all groups, in and out. wish: pixels of a
+ * tile that divide out_width well. scratch: the group's padded image,
  * ((out_height - 1) * stride_y + kernel_height) x ((out_width - 1) * stride_x + kernel_width) x
- * channels, when it is not within the image. */
+ * channels, when that is not within the image, or has not all its channels. */
 FAST_INLINE void convolution_direct(const int wish, const int height, const int width,
-                                    const int channels, const int kernel_height,
+                                    const int channels, const int pixel, const int kernel_height,
                                     const int kernel_width, const int stride_y, const int stride_x,
                                     const int pad_top, const int pad_left, const int out_height,
-                                    const int out_width, const int out_channels, const float *image,
-                                    const float *weights, float *out, float *scratch,
-                                    epilogue_fn epilogue, const float *const *operands)
+                                    const int out_width, const int out_channels,
+                                    const int out_pixel, const float *image, const float *weights,
+                                    float *out, float *scratch, epilogue_fn epilogue,
+                                    const float *const *operands)
 {
     const int padded_height = (out_height - 1) * stride_y + kernel_height;
     const int padded_width = (out_width - 1) * stride_x + kernel_width;
-    const int pads = pad_top || pad_left || padded_height > height || padded_width > width;
-    const int row_width = pads ? padded_width : width;
+    const int copies =
+        pad_top || pad_left || padded_height > height || padded_width > width || pixel != channels;
+    const int row_width = copies ? padded_width : width;
     const int blocks = (out_channels + GEMM_BLOCK - 1) / GEMM_BLOCK;
     const int whole = blocks / TILE_BLOCKS * TILE_BLOCKS;
     const long block_size = (long)kernel_height * kernel_width * channels * GEMM_BLOCK;
     int y, block;
-    if (pads) {
-        direct_pad(height, width, channels, pad_top, pad_left, padded_height, padded_width, image,
-                   scratch);
+    if (copies) {
+        direct_pad(height, width, channels, pixel, pad_top, pad_left, padded_height, padded_width,
+                   image, scratch);
         image = scratch;
     }
     for (y = 0; y < out_height; ++y) {
         const float *row = image + (long)y * stride_y * row_width * channels;
         for (block = 0; block < whole; block += TILE_BLOCKS) {
             direct_row(wish, TILE_BLOCKS, channels, kernel_height, kernel_width, stride_x,
-                       row_width, out_width, out_channels, block * GEMM_BLOCK, row,
+                       row_width, out_width, out_channels, out_pixel, block * GEMM_BLOCK, row,
                        weights + block * block_size, out, (long)y * out_width, epilogue, operands);
         }
         if (blocks != whole) {
             direct_row(wish, blocks - whole, channels, kernel_height, kernel_width, stride_x,
-                       row_width, out_width, out_channels, whole * GEMM_BLOCK, row,
+                       row_width, out_width, out_channels, out_pixel, whole * GEMM_BLOCK, row,
                        weights + whole * block_size, out, (long)y * out_width, epilogue, operands);
         }
     }

@@ -30,6 +30,7 @@
 #define GEMM_ROWS_MULTIPLE 24 /* of every TILE_ROWS */
 #define GEMM_PARTS(depth) (((depth) + GEMM_PART_MAX - 1) / GEMM_PART_MAX)
 #define GEMM_PART(depth) (((depth) + GEMM_PARTS(depth) - 1) / GEMM_PARTS(depth))
+#define GEMM_LAST(rows, block) (((rows)-1) % (block) + 1) /* of blocks of rows */
 #define GEMM_ROWS(floats, depth)                                                                   \
     (((floats) / (depth) / GEMM_ROWS_MULTIPLE + 1) * GEMM_ROWS_MULTIPLE)
 
@@ -59,10 +60,10 @@ FAST_INLINE void gemm_accumulate(vec acc[TILE_ROWS_MAX][TILE_VECTORS], const int
     }
 }
 
-/* One tile of C, from `column` on. first: begins at zero, else at what C holds; last: applies the
+/* One tile of C, from `column` on. begins: at zero, else at what C holds; ends: applies the
  * epilogue. */
 FAST_INLINE void gemm_tile(const int rows, const int blocks, const int columns, const int depth,
-                           const int first, const int last, const int part, const long a_stride,
+                           const int begins, const int ends, const int part, const long a_stride,
                            const long c_stride, long row, int column, const float *a,
                            const float *b, float *c, epilogue_fn epilogue,
                            const float *const *operands)
@@ -75,7 +76,7 @@ FAST_INLINE void gemm_tile(const int rows, const int blocks, const int columns, 
         for (j = 0; j < blocks * BLOCK_VECTORS; ++j) {
             int at = column + LANES * j;
             acc[i][j] = vec_splat(0.0f);
-            if (!first && at < columns) {
+            if (!begins && at < columns) {
                 acc[i][j] = vec_load_column(c + (row + i) * c_stride, columns, at);
             }
         }
@@ -88,7 +89,7 @@ FAST_INLINE void gemm_tile(const int rows, const int blocks, const int columns, 
         for (j = 0; j < blocks * BLOCK_VECTORS; ++j) {
             int at = column + LANES * j;
             if (at < columns) {
-                vec value = last ? epilogue(acc[i][j], row + i, at, operands) : acc[i][j];
+                vec value = ends ? epilogue(acc[i][j], row + i, at, operands) : acc[i][j];
                 vec_store_column(c + (row + i) * c_stride, columns, at, value);
             }
         }
@@ -96,28 +97,36 @@ FAST_INLINE void gemm_tile(const int rows, const int blocks, const int columns, 
 }
 
 /* A stripe of `blocks` blocks of columns. count: rows from `row` on; a points at the first of them.
- * All stripes but those of the last rows have a whole number of tiles. */
-FAST_INLINE void gemm_stripe(const int blocks, const int rows, const int columns, const int depth,
-                             const int first, const int last, const int part, const long a_stride,
+ * last: rows of the last block, the only one whose rows may split into no whole tiles. The rest is
+ * spread over tiles of one row less: a tile of few rows would wait for its own sums. */
+FAST_INLINE void gemm_stripe(const int blocks, const int last, const int columns, const int depth,
+                             const int begins, const int ends, const int part, const long a_stride,
                              const long c_stride, long row, int count, int column, const float *a,
                              const float *b, float *c, epilogue_fn epilogue,
                              const float *const *operands)
 {
-    const int tile = TILE_ROWS(blocks);
+    const int tile = TILE_ROWS(blocks), rest = last % tile;
+    const int wish = (tile - rest) * (tile - 1), spread = rest != 0 && wish <= last ? wish : 0;
+    const int whole = count % tile != 0 ? count - spread : count;
     int i = 0;
-    for (; i + tile <= count; i += tile) {
-        gemm_tile(tile, blocks, columns, depth, first, last, part, a_stride, c_stride, row + i,
+    for (; i + tile <= whole; i += tile) {
+        gemm_tile(tile, blocks, columns, depth, begins, ends, part, a_stride, c_stride, row + i,
                   column, a + i * a_stride, b, c, epilogue, operands);
     }
-    if (rows % tile != 0 && i < count) {
-        gemm_tile(rows % tile, blocks, columns, depth, first, last, part, a_stride, c_stride,
-                  row + i, column, a + i * a_stride, b, c, epilogue, operands);
+    if (spread != 0) {
+        for (; i < count; i += tile - 1) {
+            gemm_tile(tile - 1, blocks, columns, depth, begins, ends, part, a_stride, c_stride,
+                      row + i, column, a + i * a_stride, b, c, epilogue, operands);
+        }
+    } else if (rest != 0 && i < count) {
+        gemm_tile(rest, blocks, columns, depth, begins, ends, part, a_stride, c_stride, row + i,
+                  column, a + i * a_stride, b, c, epilogue, operands);
     }
 }
 
 /* All columns, for one part of the depth that begins at `from`. */
-FAST_INLINE void gemm_part(const int rows, const int columns, const int depth, const int first,
-                           const int last, int from, const int part, const long a_stride,
+FAST_INLINE void gemm_part(const int last, const int columns, const int depth, const int begins,
+                           const int ends, int from, const int part, const long a_stride,
                            const long c_stride, long row, int count, const float *a, const float *b,
                            float *c, epilogue_fn epilogue, const float *const *operands)
 {
@@ -125,36 +134,37 @@ FAST_INLINE void gemm_part(const int rows, const int columns, const int depth, c
     const int whole = blocks / TILE_BLOCKS * TILE_BLOCKS;
     int block;
     for (block = 0; block < whole; block += TILE_BLOCKS) {
-        gemm_stripe(TILE_BLOCKS, rows, columns, depth, first, last, part, a_stride, c_stride, row,
+        gemm_stripe(TILE_BLOCKS, last, columns, depth, begins, ends, part, a_stride, c_stride, row,
                     count, block * GEMM_BLOCK, a + from,
                     b + ((long)block * depth + from) * GEMM_BLOCK, c, epilogue, operands);
     }
     if (blocks != whole) {
-        gemm_stripe(blocks - whole, rows, columns, depth, first, last, part, a_stride, c_stride,
+        gemm_stripe(blocks - whole, last, columns, depth, begins, ends, part, a_stride, c_stride,
                     row, count, whole * GEMM_BLOCK, a + from,
                     b + ((long)whole * depth + from) * GEMM_BLOCK, c, epilogue, operands);
     }
 }
 
-/* `count` rows of C from `row` on, over the whole depth. rows: of all of C. */
-FAST_INLINE void gemm_rows(const int rows, const int columns, const int depth, const long a_stride,
+/* `count` rows of C from `row` on, over the whole depth. last: rows of the last such block; all
+ * others have a multiple of GEMM_ROWS_MULTIPLE. */
+FAST_INLINE void gemm_rows(const int last, const int columns, const int depth, const long a_stride,
                            const long c_stride, long row, int count, const float *a, const float *b,
                            float *c, epilogue_fn epilogue, const float *const *operands)
 {
     const int parts = GEMM_PARTS(depth), part = GEMM_PART(depth);
     int k;
     if (parts == 1) {
-        gemm_part(rows, columns, depth, 1, 1, 0, depth, a_stride, c_stride, row, count, a, b, c,
+        gemm_part(last, columns, depth, 1, 1, 0, depth, a_stride, c_stride, row, count, a, b, c,
                   epilogue, operands);
         return;
     }
-    gemm_part(rows, columns, depth, 1, 0, 0, part, a_stride, c_stride, row, count, a, b, c,
+    gemm_part(last, columns, depth, 1, 0, 0, part, a_stride, c_stride, row, count, a, b, c,
               epilogue, operands);
     for (k = 1; k < parts - 1; ++k) {
-        gemm_part(rows, columns, depth, 0, 0, k * part, part, a_stride, c_stride, row, count, a, b,
+        gemm_part(last, columns, depth, 0, 0, k * part, part, a_stride, c_stride, row, count, a, b,
                   c, epilogue, operands);
     }
-    gemm_part(rows, columns, depth, 0, 1, (parts - 1) * part, depth - (parts - 1) * part, a_stride,
+    gemm_part(last, columns, depth, 0, 1, (parts - 1) * part, depth - (parts - 1) * part, a_stride,
               c_stride, row, count, a, b, c, epilogue, operands);
 }
 
@@ -166,7 +176,7 @@ FAST_INLINE void gemm(const int rows, const int columns, const int depth, const 
     const int block = GEMM_ROWS(GEMM_A_FLOATS, GEMM_PART(depth));
     int row;
     for (row = 0; row < rows; row += block) {
-        gemm_rows(rows, columns, depth, a_stride, columns, row, fast_smaller(block, rows - row),
-                  a + row * a_stride, b, c, epilogue, operands);
+        gemm_rows(GEMM_LAST(rows, block), columns, depth, a_stride, columns, row,
+                  fast_smaller(block, rows - row), a + row * a_stride, b, c, epilogue, operands);
     }
 }
