@@ -266,6 +266,21 @@ class Run(unittest.TestCase):
         inputs = {"x": (6, 24), "r": (2, 3, 45)}
         self.check(nodes, inputs, {"y": (2, 3, 45)}, constants)
 
+    def test_convolutions_of_small_groups(self):
+        """Of which several are computed as one: 4 to 4 channels, 3 to 5, and 1 to 3."""
+        for groups, channels, count in ((8, 4, 4), (6, 3, 5), (10, 1, 3)):
+            nodes = [
+                node("Conv", ["x", "w", "b"], ["a"], group=groups, pads=[1, 1, 1, 1], strides=[2, 1]),
+                node("Mul", ["a", "gate"], ["c"]),
+                node("Add", ["c", "r"], ["y"]),
+            ]
+            total = groups * count
+            constants = {"w": random(total, channels, 3, 3), "b": random(total)}
+            shape = (2, total, 5, 9)
+            inputs = {"x": (2, groups * channels, 9, 9), "gate": (1, total, 1, 1), "r": shape}
+            with self.subTest(groups=groups):
+                self.check(nodes, inputs, {"y": shape}, constants)
+
     def test_chain_behind_a_convolution_of_groups(self):
         nodes = [
             node("Conv", ["x", "w", "b"], ["a"], group=3, pads=[1, 1, 1, 1], dilations=[1, 2]),

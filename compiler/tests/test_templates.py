@@ -116,13 +116,17 @@ def _convolution(template, generator):
         *dilations, groups = map(int, generator.integers(1, (3, 3, 5)))
     elif template == "convolution_direct":
         groups = int(generator.integers(1, 4))
+    elif template == "groups":
+        groups = 4 * int(generator.integers(1, 4))
     depthwise, winograd = template == "depthwise", template == "convolution_winograd"
     kernel = (3, 3) if winograd else tuple(map(int, generator.integers(1, 6, 2)))
     strides = (1, 1) if winograd else tuple(map(int, generator.integers(1, 3, 2)))
     pads = tuple(int(generator.integers(0, extent // 2 + 1)) for extent in kernel)
     batch, height, width = int(generator.integers(1, 3)), *map(int, generator.integers(9, 24, 2))
-    channels = groups * int(generator.integers(1, 70))
-    count = groups * int(generator.integers(1, 64 if template == "convolution_direct" else 130))
+    small = template == "groups"
+    channels = groups * int(generator.integers(1, 7 if small else 70))
+    most = {"convolution_direct": 64, "groups": 7}.get(template, 130)
+    count = groups * int(generator.integers(1, most))
     count = channels if depthwise else count
     data = generator.normal(0, 1, (batch, height, width, channels)).astype(np.float32)
     weight = generator.normal(0, 1, (*kernel, 1 if depthwise else channels // groups, count))
@@ -135,6 +139,7 @@ def _convolution(template, generator):
     matrix = weight.reshape(shape.depth, count)
     choice = {
         "depthwise": lambda: choose._depthwise(shape, weight),
+        "groups": lambda: choose._groups(shape, weight),
         "convolution_winograd": lambda: choose._winograd(shape, weight, ""),
         "convolution_direct": lambda: choose._direct(shape, matrix, ""),
         "convolution_im2col": lambda: choose._im2col(shape, matrix, ""),
@@ -237,6 +242,7 @@ class Templates(unittest.TestCase):
     def setUpClass(cls):
         generator = np.random.default_rng(11)
         kinds = ["convolution_im2col", "convolution_direct", "convolution_winograd", "depthwise"]
+        kinds.append("groups")
         makers = [_product, _deconvolution, _variable_product]
         makers += [functools.partial(_convolution, kind) for kind in kinds]
         cls.cases = [maker(generator) for maker in makers for _ in range(4)]

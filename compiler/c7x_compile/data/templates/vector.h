@@ -25,10 +25,12 @@
 #define FAST_FENCE() __asm__ volatile("" ::: "memory")
 /* Keeps the compiler from taking an array's contents for known. */
 #define FAST_IN_MEMORY __attribute__((used))
+#define FAST_PREFETCH(address) __builtin_prefetch(address, 0, 2)
 #else
 #define FAST_INLINE static inline
 #define FAST_FENCE()
 #define FAST_IN_MEMORY
+#define FAST_PREFETCH(address)
 #endif
 
 /* clang does not know gcc's pragma. */
