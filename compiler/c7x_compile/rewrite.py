@@ -10,6 +10,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 _LANES = 16  # floats in the widest vector register
+_SAME = (b"SAME_UPPER", b"SAME_LOWER")
 _ELEMENTWISE = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow")
 
 
@@ -24,6 +25,7 @@ def rewrite(model, fast=False):
     transposed = [node for node in model.graph.node if node.op_type == "ConvTranspose"]
     keeps = fast and all(_is_side_by_side(graph, node) for node in transposed)
     for node in list(model.graph.node):
+        _pad_explicitly(graph, node)
         if node.op_type == "ConvTranspose" and not keeps:
             graph.replace(node, _transposed_convolution(graph, node))
         elif node.op_type == "Conv":
@@ -132,6 +134,32 @@ def _bias(graph, node):
     name = node.input[2] if len(node.input) > 2 else ""
     array = graph.constant(name) if name else None
     return not name or array is not None, array
+
+
+def _pad_explicitly(graph, node):
+    """Writes the padding of a window down, where an attribute says how it follows from the shapes. (TVM
+    would put an operator of its own before the node.)"""
+    attributes = _attributes(node)
+    auto = attributes.get("auto_pad", b"NOTSET")
+    extents = graph.shapes.get(node.input[0], ())[2:]
+    kernel = attributes.get("kernel_shape")
+    if kernel is None and node.op_type == "Conv":
+        kernel = graph.shapes.get(node.input[1], ())[2:]
+    if node.op_type not in ("Conv", "MaxPool", "AveragePool") or auto not in _SAME:
+        return
+    if not kernel or len(kernel) != len(extents) or not all(extents):
+        return
+    ones = [1] * len(kernel)
+    strides, dilations = (attributes.get(name, ones) for name in ("strides", "dilations"))
+    totals = [
+        max((-(-extent // stride) - 1) * stride + (size - 1) * dilation + 1 - extent, 0)
+        for extent, stride, size, dilation in zip(extents, strides, kernel, dilations)
+    ]
+    less, more = ([total // 2 for total in totals], [total - total // 2 for total in totals])
+    first, last = (less, more) if auto == b"SAME_UPPER" else (more, less)
+    kept = [each for each in node.attribute if each.name not in ("auto_pad", "pads")]
+    del node.attribute[:]
+    node.attribute.extend([*kept, helper.make_attribute("pads", first + last)])
 
 
 def _convolution(graph, node, pads):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rewrites of the Relax module that leave less to compute, with the same result.
 
-Slices of everything and transposes that move nothing go; a product of one-hot rows with a constant matrix becomes
-a look-up of its rows.
+Slices of everything and transposes that move nothing go; a transpose before a softmax brings its dimension to the
+end, where the fast path has it; a product of one-hot rows with a constant matrix becomes a look-up of its rows.
 """
 
 import numpy as np
@@ -79,6 +79,20 @@ def _transpose(call, shape, definition, emit):
     return source if extents == shape else relax.op.reshape(source, shape)
 
 
+def _softmax(call, shape, definition, emit):
+    """A softmax of a transpose, along another dimension than the last: of a transpose that puts it there."""
+    before = definition(call.args[0], "relax.permute_dims")
+    axis = int(call.attrs.axis) % len(shape)
+    if before is None or axis == len(shape) - 1:
+        return None
+    there = [each for each in range(len(shape)) if each != axis] + [axis]
+    order = _order(before)
+    source = emit(relax.op.permute_dims(before.args[0], [order[each] for each in there]))
+    result = emit(relax.op.nn.softmax(source, axis=-1))
+    back = [there.index(each) for each in range(len(shape))]
+    return relax.op.permute_dims(result, back)
+
+
 def _order(call):
     rank = len(shape_of(call.args[0]))
     axes = range(rank)[::-1] if call.attrs.axes is None else call.attrs.axes
@@ -110,5 +124,6 @@ def _one_hot(call, shape, definition, emit):
 _REWRITES = {
     "relax.strided_slice": _slice,
     "relax.permute_dims": _transpose,
+    "relax.nn.softmax": _softmax,
     "relax.matmul": _one_hot,
 }

@@ -330,6 +330,32 @@ class Run(unittest.TestCase):
         inputs = {"q": shape, "k": shape, "v": shape, "m": (5, 7), "n": (7, 33)}
         self.check(nodes, inputs, {"y": shape, "z": (5, 33)}, {"scale": np.float32(4)})
 
+    def test_padding_that_follows_from_the_shapes(self):
+        nodes = [
+            node("Conv", ["x", "w"], ["a"], auto_pad="SAME_UPPER", strides=[2, 1], kernel_shape=[2, 4]),
+            node("MaxPool", ["a"], ["b"], auto_pad="SAME_LOWER", kernel_shape=[2, 2]),
+            node("AveragePool", ["b"], ["y"], auto_pad="SAME_UPPER", kernel_shape=[3, 2], strides=[2, 2]),
+        ]
+        self.check(nodes, {"x": (2, 5, 9, 12)}, {"y": (2, 20, 3, 6)}, {"w": random(20, 5, 2, 4)})
+
+    def test_chains_behind_pooling_and_softmax(self):
+        """Also a dilated depthwise convolution, and a softmax of a transpose along an inner dimension."""
+        nodes = [
+            node("Conv", ["x", "w"], ["a"], group=20, dilations=[2, 3], pads=[1, 3, 0, 3]),
+            node("MaxPool", ["a"], ["b"], kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1]),
+            node("Relu", ["b"], ["c"]),
+            node("Transpose", ["c"], ["d"], perm=[0, 2, 1, 3]),
+            node("Softmax", ["d"], ["e"], axis=2),
+            node("Mul", ["e", "k"], ["y"]),
+            node("Softmax", ["r"], ["s"], axis=-1),
+            node("Add", ["s", "r"], ["t"]),
+            node("Tanh", ["t"], ["z"]),
+        ]
+        inputs = {"x": (2, 20, 11, 13), "r": (3, 5, 37)}
+        outputs = {"y": (2, 5, 20, 7), "z": (3, 5, 37)}
+        constants = {"w": random(20, 1, 3, 3), "k": random(1, 1, 20, 1)}
+        self.check(nodes, inputs, outputs, constants)
+
     def test_products_of_other_shapes(self):
         """A broadcast matrix, a constant first operand, a vector."""
         nodes = [

@@ -20,7 +20,9 @@ from c7x_compile.fast.choose import (
     Convolution,
     Product,
     choose_deconvolution,
+    choose_max_pool,
     choose_product,
+    choose_softmax,
     choose_variable_product,
 )
 from c7x_compile.fast import choose
@@ -74,10 +76,10 @@ class Case:
         self.epilogue = _epilogue(columns, within, each)
 
     def inputs(self):
-        return [
-            each.astype(np.float32).ravel()
-            for each in (self.data, self.weights, self.column, self.each)
-        ]
+        arrays = [self.data, self.weights, self.column, self.each]
+        if self.choice.inputs == 1:
+            del arrays[1]
+        return [each.astype(np.float32).ravel() for each in arrays]
 
 
 def _product(generator):
@@ -95,6 +97,27 @@ def _variable_product(generator):
     choice = choose_variable_product(Product(rows, depth, columns, images))
     reference = (data.astype(np.float64) @ weights).reshape(-1, columns)
     return Case(choice, data, reference, generator, weights)
+
+
+def _softmax(generator):
+    rows, columns = (int(generator.integers(1, most)) for most in (20, 70))
+    data = generator.normal(0, 3, (rows, columns)).astype(np.float32)
+    powers = np.exp(data.astype(np.float64))
+    reference = powers / powers.sum(axis=1, keepdims=True)
+    return Case(choose_softmax(rows, columns), data, reference, generator)
+
+
+def _max_pool(generator):
+    kernel, strides = (tuple(map(int, generator.integers(1, 4, 2))) for _ in range(2))
+    pads = tuple(int(generator.integers(0, extent)) for extent in kernel)
+    shape = tuple(int(n) for n in generator.integers((1, 4, 4, 1), (3, 12, 12, 40)))
+    data = generator.normal(0, 1, shape).astype(np.float32)
+    padded = np.pad(data, [(0, 0), *((p, p) for p in pads), (0, 0)], constant_values=-np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, kernel, axis=(1, 2))
+    reference = windows[:, :: strides[0], :: strides[1]].max(axis=(-2, -1)).astype(np.float64)
+    out = reference.shape[1:]
+    choice = choose_max_pool(Convolution(*shape, kernel, strides, pads, *out, depthwise=True))
+    return Case(choice, data, reference.reshape(-1, shape[-1]), generator)
 
 
 def _deconvolution(generator):
@@ -116,6 +139,8 @@ def _convolution(template, generator):
         *dilations, groups = map(int, generator.integers(1, (3, 3, 5)))
     elif template == "convolution_direct":
         groups = int(generator.integers(1, 4))
+    elif template == "depthwise":
+        dilations = tuple(map(int, generator.integers(1, 3, 2)))
     elif template == "groups":
         groups = 4 * int(generator.integers(1, 4))
     depthwise, winograd = template == "depthwise", template == "convolution_winograd"
@@ -201,21 +226,21 @@ int main(void) {{
   size_t index;""",
     ]
     for case, kernel in zip(cases, kernels):
+        names = [f"in[{index}]" for index in range(len(case.inputs()))]
         lines += [
-            f"  in[{index}] = read_array({array.size});"
-            for index, array in enumerate(case.inputs())
+            f"  {name} = read_array({array.size});" for name, array in zip(names, case.inputs())
         ]
         size, scratch = case.expected.size, case.choice.scratch
         workspace = ", (uint8_t *)scratch" if scratch else ""
         lines.append(
             f"""  out = canaries({size + 2 * _CANARIES});
   scratch = canaries({scratch + _CANARIES});
-  op_{kernel.name}(in[0], in[1], in[2], in[3], out + {_CANARIES}{workspace});
+  op_{kernel.name}({", ".join(names)}, out + {_CANARIES}{workspace});
   fwrite(out, sizeof(float), {size + 2 * _CANARIES}, stdout);
   fwrite(scratch + {scratch}, sizeof(float), {_CANARIES}, stdout);
   free(out);
   free(scratch);
-  for (index = 0; index < 4; ++index) {{
+  for (index = 0; index < {len(names)}; ++index) {{
     free(in[index]);
   }}"""
         )
@@ -243,7 +268,7 @@ class Templates(unittest.TestCase):
         generator = np.random.default_rng(11)
         kinds = ["convolution_im2col", "convolution_direct", "convolution_winograd", "depthwise"]
         kinds.append("groups")
-        makers = [_product, _deconvolution, _variable_product]
+        makers = [_product, _deconvolution, _variable_product, _softmax, _max_pool]
         makers += [functools.partial(_convolution, kind) for kind in kinds]
         cls.cases = [maker(generator) for maker in makers for _ in range(4)]
         cls._context = support.folder()

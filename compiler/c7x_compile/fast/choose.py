@@ -34,7 +34,7 @@ _WINOGRAD_MARGIN = 0.9
 @dataclass(frozen=True)
 class Convolution:
     """Shape of a convolution in NHWC, channels of all groups together. pads: top, left (what lies right
-    and below follows); dilations and groups: 1 with depthwise."""
+    and below follows); groups: 1 with depthwise."""
 
     batch: int
     height: int
@@ -89,8 +89,9 @@ class Product:
 @dataclass(frozen=True)
 class Choice:
     """template: file of data/templates; function and arguments: its call, up to the data; images: calls
-    of it, in_size and out_size floats apart; weights: flat array, or None for variables, weights_size
-    apart for each group, or image if there is one; groups: calls for each image, group_in and group_out
+    of it, in_size and out_size floats apart; weights: flat array, or None for variables or none, weights_size
+    apart for each group, or image if there is one; inputs: tensors that it computes with, weights
+    among them; groups: calls for each image, group_in and group_out
     floats apart; scratch: floats; why: for the user; flop, bytes: of the operator as it stands in the model,
     bytes of weights as they are packed."""
 
@@ -109,6 +110,7 @@ class Choice:
     groups: int = 1
     group_in: int = 0
     group_out: int = 0
+    inputs: int = 2
 
 
 def pack(weight):
@@ -182,6 +184,27 @@ def choose_convolution(shape, weight):
     if shape.out_channels <= _DIRECT_CHANNELS_MAX:
         return _direct(shape, matrix, f"at most {_DIRECT_CHANNELS_MAX} output channels")
     return _im2col(shape, matrix, "any other convolution")
+
+
+def choose_softmax(rows, columns):
+    """The Choice for a softmax over the columns of each row. flop: of an exponential as one."""
+    size, why = rows * columns, "over the last dimension"
+    return Choice(
+        *("softmax.h", "softmax", (rows, columns), 1, size, size, None, 0, why, 5 * size, 8 * size),
+        inputs=1,
+    )
+
+
+def choose_max_pool(shape):
+    """The Choice for the highest values of windows, whose shape is a depthwise Convolution's."""
+    in_size = shape.height * shape.width * shape.channels
+    out_size = shape.pixels * shape.channels
+    flop, moved = shape.batch * out_size * shape.depth, 4 * shape.batch * (in_size + out_size)
+    return Choice(
+        *("pool.h", "max_pool", tuple(_geometry(shape)), shape.batch, in_size, out_size, None, 0),
+        *("the highest of each window", flop, moved),
+        inputs=1,
+    )
 
 
 def choose_deconvolution(shape, weight):
@@ -272,7 +295,7 @@ def _geometry(shape):
 
 
 def _depthwise(shape, weight):
-    arguments = _geometry(shape)
+    arguments = [*_geometry(shape), *shape.dilations]
     why = "one filter a channel"
     return _of_images(shape, "depthwise.h", "depthwise", arguments, weight.ravel(), 0, why)
 

@@ -16,10 +16,12 @@ _NEEDED = {
     "convolution.h": ("gemm.h", "convolution.h"),
     "winograd.h": ("gemm.h", "winograd.h"),
     "depthwise.h": ("depthwise.h",),
+    "softmax.h": ("softmax.h",),
+    "pool.h": ("pool.h",),
 }
 _ORDER = (
     *("vector.h", "math.h", "gemm.h", "product.h", "deconvolution.h"),
-    *("convolution.h", "winograd.h", "depthwise.h"),
+    *("convolution.h", "winograd.h", "depthwise.h", "softmax.h", "pool.h"),
 )
 
 
@@ -46,9 +48,9 @@ def prelude(templates):
 
 def kernel(name, choice, epilogue):
     """The Kernel called name that computes a Choice with an Epilogue behind it. Parameters: data,
-    weights, operands, result."""
+    weights if it has any, operands, result."""
     operands = [f"operand_{index}" for index in range(len(epilogue.operands))]
-    parameters = ["data", "weights", *operands, "out"]
+    parameters = [*("data", "weights")[: choice.inputs], *operands, "out"]
     signature = [f"float *C7X_RESTRICT {parameter}" for parameter in parameters]
     if choice.scratch:
         signature.append("uint8_t *C7X_RESTRICT workspace")
@@ -98,7 +100,8 @@ def _body(name, choice, epilogue, operands):
         operand + (out_offset if each else "") + column_offset
         for operand, each in zip(operands, epilogue.operands)
     ]
-    data = [f"data{in_offset}", f"weights{weights_offset}", f"out{out_offset}{column_offset}"]
+    data = [f"data{in_offset}", f"weights{weights_offset}"][: choice.inputs]
+    data.append(f"out{out_offset}{column_offset}")
     arguments = [*map(str, choice.arguments), *data, *scratch, function, "operands"]
     lines = [
         f"const float *const operands[] = {{{', '.join(pointers) or 'NULL'}}};",

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replaces convolutions and products with constant weights, and what is fused behind them, by calls of
-fast kernels.
+"""Replaces convolutions, products, softmax and pooling, and what is fused behind them, by calls of fast
+kernels.
 
-Products of two variables are among them. Batch sizes, strides, pads and groups are free; dilated depthwise
-convolutions stay with TVM.
+Products of two variables are among them. Batch sizes, strides, pads, dilations and groups are free.
 """
 
 from dataclasses import dataclass, field
@@ -19,13 +18,14 @@ from .choose import (
     Product,
     choose_convolution,
     choose_deconvolution,
+    choose_max_pool,
     choose_product,
+    choose_softmax,
     choose_variable_product,
 )
 from .epilogue import Chain, array_of, is_float, operator_name, shape_of
 
 
-_ANCHORS = ("relax.nn.conv2d", "relax.nn.conv2d_transpose", "relax.matmul")
 _VARIABLE_ROWS_MIN = 4  # below, packing the second matrix costs more than it saves
 
 
@@ -80,20 +80,10 @@ def _find(bindings, uses, regions, dropped):
 
 def _choice(value):
     """The Choice for an operator that the fast path computes, or None."""
-    name = operator_name(value)
-    if name not in _ANCHORS or not is_float(value):
+    choose = _ANCHORS.get(operator_name(value))
+    if choose is None or not all(is_float(each) for each in (value, *value.args)):
         return None
-    weight = array_of(value.args[1])
-    if not all(is_float(argument) for argument in value.args):
-        return None
-    if name == "relax.matmul":
-        return _variable_product(value) if weight is None else _product(value, weight)
-    if weight is None:
-        return None
-    if name == "relax.nn.conv2d":
-        return _convolution(value, weight)
-    channels_last = value.attrs.data_layout == "NHWC" and is_side_by_side(value)
-    return choose_deconvolution(shape_of(value.args[0]), weight) if channels_last else None
+    return None if 0 in shape_of(value) else choose(value)
 
 
 def is_side_by_side(call):
@@ -108,6 +98,31 @@ def is_side_by_side(call):
         and all(int(each) == 1 for each in (*attributes.dilation, attributes.groups))
         and 0 not in shape_of(call)
     )
+
+
+def _deconvolution(value):
+    if value.attrs.data_layout != "NHWC" or not is_side_by_side(value):
+        return None
+    return choose_deconvolution(shape_of(value.args[0]), array_of(value.args[1]))
+
+
+def _softmax(value):
+    shape = shape_of(value)
+    if int(value.attrs.axis) not in (-1, len(shape) - 1):
+        return None
+    return choose_softmax(int(np.prod(shape[:-1])), shape[-1])
+
+
+def _max_pool(value):
+    attributes = value.attrs
+    if attributes.layout != "NHWC" or any(int(each) != 1 for each in attributes.dilation):
+        return None
+    return choose_max_pool(_window(value, tuple(map(int, attributes.pool_size)), depthwise=True))
+
+
+def _matmul(value):
+    weight = array_of(value.args[1])
+    return _variable_product(value) if weight is None else _product(value, weight)
 
 
 def _product(value, weight):
@@ -127,29 +142,37 @@ def _variable_product(value):
     return choose_variable_product(Product(*data[-2:], weight[-1], int(np.prod(data[:-2]))))
 
 
-def _convolution(value, weight):
-    attributes, data, out = value.attrs, shape_of(value.args[0]), shape_of(value)
-    groups, channels = int(attributes.groups), data[-1]
+def _convolution(value):
+    attributes, weight = value.attrs, array_of(value.args[1])
+    if weight is None or attributes.data_layout != "NHWC":
+        return None
+    groups, channels = int(attributes.groups), shape_of(value.args[0])[-1]
     depthwise = groups > 1 and groups == channels == weight.shape[3]
-    if attributes.data_layout != "NHWC" or 0 in out:
-        return None
-    dilations = tuple(int(each) for each in attributes.dilation)
-    if depthwise and dilations != (1, 1):
-        return None
-    pads = [int(pad) for pad in attributes.padding]
-    shape = Convolution(
-        *data,
-        kernel=tuple(weight.shape[:2]),
-        strides=tuple(int(stride) for stride in attributes.strides),
-        pads=(pads[0], pads[1]),
-        out_height=out[1],
-        out_width=out[2],
-        out_channels=out[3],
+    shape = _window(
+        value,
+        tuple(weight.shape[:2]),
         depthwise=depthwise,
-        dilations=dilations,
+        dilations=tuple(int(each) for each in attributes.dilation),
         groups=1 if depthwise else groups,
     )
     return choose_convolution(shape, weight)
+
+
+def _window(value, kernel, **more):
+    """The Convolution of an operator in NHWC that has strides and padding."""
+    _, *out = shape_of(value)
+    top, left = (int(pad) for pad in value.attrs.padding[:2])
+    strides = tuple(int(stride) for stride in value.attrs.strides)
+    return Convolution(*shape_of(value.args[0]), kernel, strides, (top, left), *out, **more)
+
+
+_ANCHORS = {
+    "relax.nn.conv2d": _convolution,
+    "relax.nn.conv2d_transpose": _deconvolution,
+    "relax.matmul": _matmul,
+    "relax.nn.softmax": _softmax,
+    "relax.nn.max_pool2d": _max_pool,
+}
 
 
 def _uses(function):
@@ -210,10 +233,10 @@ class _Rewriter(relax.expr_functor.PyExprMutator):
         name = self._kernel(region)
         nodes = {self._nodes[each] for each in region.chain.members if each in self._nodes}
         self._plan.calls.append((name, sorted(nodes), region.choice))
-        data, weights = region.call.args
+        inputs = list(region.call.args)
         if region.choice.weights is not None:
-            weights = relax.const(region.choice.weights)
-        arguments = [data, weights, *region.chain.operands]
+            inputs[1] = relax.const(region.choice.weights)
+        arguments = [*inputs, *region.chain.operands]
         return relax.op.call_dps_packed(name, relax.Tuple(arguments), variable.ty)
 
     def _kernel(self, region):

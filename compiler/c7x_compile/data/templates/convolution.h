@@ -112,7 +112,7 @@ FAST_INLINE void direct_tile(const int pixels, const int blocks, const int chann
     for (r = 0; r < kernel_height; ++r) {
         gemm_accumulate(acc, pixels, blocks, depth, part, (long)stride_x * channels,
                         image + (long)r * width * channels, weights + (long)r * part * GEMM_BLOCK,
-                        NULL);
+                        0, weights);
     }
     FAST_FENCE();
     FAST_UNROLL

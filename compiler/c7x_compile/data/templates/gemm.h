@@ -22,6 +22,12 @@
 #define TILE_ROWS(blocks) (2 * (blocks))
 #endif
 #define TILE_ROWS_MAX 12
+/* Of the loop over the depth: a wide tile hides what the loop itself costs. */
+#if LANES == 16
+#define GEMM_UNROLL
+#else
+#define GEMM_UNROLL FAST_UNROLL_TWICE
+#endif
 #define PREFETCHING_BLOCKS 4 /* narrower tiles have no load to spare */
 #define BLOCK_VECTORS (GEMM_BLOCK / LANES)
 #define TILE_VECTORS (TILE_BLOCKS * BLOCK_VECTORS)
@@ -36,19 +42,20 @@
     (((floats) / (depth) / GEMM_ROWS_MULTIPLE + 1) * GEMM_ROWS_MULTIPLE)
 
 /* acc[i][j] += a[i] * b[j] over `part` steps of the depth. The array has a fixed size: one of
- * rows x vectors would never go to registers. soon: a block's `part` rows that are wanted next, or
- * NULL. */
+ * rows x vectors would never go to registers. soon: of `fetches` blocks the `part` rows that are
+ * wanted next. */
 FAST_INLINE void gemm_accumulate(vec acc[TILE_ROWS_MAX][TILE_VECTORS], const int rows,
                                  const int blocks, const int depth, const int part,
                                  const long a_stride, const float *a, const float *b,
-                                 const float *soon)
+                                 const int fetches, const float *soon)
 {
     int i, j, k;
-    FAST_UNROLL_TWICE
+    GEMM_UNROLL
     for (k = 0; k < part; ++k) {
         vec row[TILE_VECTORS];
-        if (soon != NULL) {
-            FAST_PREFETCH(soon + (long)k * GEMM_BLOCK);
+        FAST_UNROLL
+        for (j = 0; j < fetches; ++j) {
+            FAST_PREFETCH(soon + ((long)j * depth + k) * GEMM_BLOCK);
         }
         FAST_UNROLL
         for (j = 0; j < blocks * BLOCK_VECTORS; ++j) {
@@ -71,8 +78,8 @@ FAST_INLINE void gemm_accumulate(vec acc[TILE_ROWS_MAX][TILE_VECTORS], const int
 FAST_INLINE void gemm_tile(const int rows, const int blocks, const int columns, const int depth,
                            const int begins, const int ends, const int part, const long a_stride,
                            const long c_stride, long row, int column, const float *a,
-                           const float *b, const float *soon, float *c, epilogue_fn epilogue,
-                           const float *const *operands)
+                           const float *b, const int fetches, const float *soon, float *c,
+                           epilogue_fn epilogue, const float *const *operands)
 {
     vec acc[TILE_ROWS_MAX][TILE_VECTORS];
     int i, j;
@@ -87,7 +94,7 @@ FAST_INLINE void gemm_tile(const int rows, const int blocks, const int columns, 
             }
         }
     }
-    gemm_accumulate(acc, rows, blocks, depth, part, a_stride, a, b, soon);
+    gemm_accumulate(acc, rows, blocks, depth, part, a_stride, a, b, fetches, soon);
     FAST_FENCE();
     FAST_UNROLL
     for (i = 0; i < rows; ++i) {
@@ -102,14 +109,14 @@ FAST_INLINE void gemm_tile(const int rows, const int blocks, const int columns, 
     }
 }
 
-/* What tile number `tile` of a stripe fetches ahead: a block of the next stripe each, beyond those
- * a block of its own again. Behind the last stripe it may be anything: no fetch ahead faults. */
-FAST_INLINE const float *gemm_soon(const int blocks, const int depth, int tile, const float *b)
+/* What tile number `number` of a stripe fetches ahead: `fetches` blocks of the next stripe each,
+ * and when those are done its own again. Behind the last stripe it may be anything: no fetch
+ * faults. */
+FAST_INLINE const float *gemm_soon(const int blocks, const int depth, const int fetches, int number,
+                                   const float *b)
 {
-    if (blocks < PREFETCHING_BLOCKS) {
-        return NULL;
-    }
-    return b + (long)(tile < blocks ? blocks + tile : 0) * depth * GEMM_BLOCK;
+    const int block = number * fetches;
+    return b + (long)(block < blocks ? blocks + block : 0) * depth * GEMM_BLOCK;
 }
 
 /* A stripe of `blocks` blocks of columns. count: rows from `row` on; a points at the first of them.
@@ -124,21 +131,23 @@ FAST_INLINE void gemm_stripe(const int blocks, const int last, const int columns
     const int tile = TILE_ROWS(blocks), rest = last % tile;
     const int wish = (tile - rest) * (tile - 1), spread = rest != 0 && wish <= last ? wish : 0;
     const int whole = count % tile != 0 ? count - spread : count;
+    const int tiles = (last + tile - 1) / tile;
+    const int fetches = blocks < PREFETCHING_BLOCKS ? 0 : (blocks + tiles - 1) / tiles;
     int i = 0, number = 0;
     for (; i + tile <= whole; i += tile) {
         gemm_tile(tile, blocks, columns, depth, begins, ends, part, a_stride, c_stride, row + i,
-                  column, a + i * a_stride, b, gemm_soon(blocks, depth, number++, b), c, epilogue,
-                  operands);
+                  column, a + i * a_stride, b, fetches,
+                  gemm_soon(blocks, depth, fetches, number++, b), c, epilogue, operands);
     }
     if (spread != 0) {
         for (; i < count; i += tile - 1) {
             gemm_tile(tile - 1, blocks, columns, depth, begins, ends, part, a_stride, c_stride,
-                      row + i, column, a + i * a_stride, b, gemm_soon(blocks, depth, number++, b),
-                      c, epilogue, operands);
+                      row + i, column, a + i * a_stride, b, fetches,
+                      gemm_soon(blocks, depth, fetches, number++, b), c, epilogue, operands);
         }
     } else if (rest != 0 && i < count) {
         gemm_tile(rest, blocks, columns, depth, begins, ends, part, a_stride, c_stride, row + i,
-                  column, a + i * a_stride, b, NULL, c, epilogue, operands);
+                  column, a + i * a_stride, b, 0, b, c, epilogue, operands);
     }
 }
 

@@ -194,6 +194,45 @@ FAST_INLINE void vec_store_part(float *to, vec value, int count)
 }
 #endif
 
+/* Highest and sum of the lanes. */
+#if LANES == 16
+FAST_INLINE float vec_highest(vec value)
+{
+    return _mm512_reduce_max_ps((__m512)value);
+}
+
+FAST_INLINE float vec_total(vec value)
+{
+    return _mm512_reduce_add_ps((__m512)value);
+}
+#else
+FAST_INLINE float vec_highest(vec value)
+{
+    float lanes[LANES], highest;
+    int i;
+    vec_store(lanes, value);
+    highest = lanes[0];
+    FAST_UNROLL
+    for (i = 1; i < LANES; ++i) {
+        highest = lanes[i] > highest ? lanes[i] : highest;
+    }
+    return highest;
+}
+
+FAST_INLINE float vec_total(vec value)
+{
+    float lanes[LANES], total;
+    int i;
+    vec_store(lanes, value);
+    total = lanes[0];
+    FAST_UNROLL
+    for (i = 1; i < LANES; ++i) {
+        total += lanes[i];
+    }
+    return total;
+}
+#endif
+
 /* The vector at column `column` of a row of `columns` floats; columns is a literal. */
 FAST_INLINE vec vec_load_column(const float *row, const int columns, int column)
 {
