@@ -7,7 +7,7 @@ import numpy as np
 
 BLOCK = 16  # columns of a packed block (gemm.h)
 _ROWS_MULTIPLE = 24
-_PATCH_FLOATS = 32768  # of convolution.h
+_PATCH_FLOATS = 65536  # of the patches at a time: 256 KB
 _WINOGRAD_FLOATS = 1536  # of winograd.h
 _WINOGRAD_GAP = 16
 _WINOGRAD_POINTS = 36
@@ -336,12 +336,18 @@ def _direct(shape, matrix, why):
 
 
 def _im2col(shape, matrix, why):
-    rows = (_PATCH_FLOATS // shape.depth // _ROWS_MULTIPLE + 1) * _ROWS_MULTIPLE
-    arguments = [*_group_geometry(shape), *shape.dilations]
+    block = _patch_rows(shape)
+    arguments = [block, *_group_geometry(shape), *shape.dilations]
     arguments += [shape.out_channels // shape.groups, shape.out_channels]
-    return _of_groups(
-        shape, "convolution_im2col", arguments, matrix, rows * shape.depth, why
-    )
+    scratch = min(block, shape.pixels) * shape.depth
+    return _of_groups(shape, "convolution_im2col", arguments, matrix, scratch, why)
+
+
+def _patch_rows(shape):
+    """Patches at a time; the last block shall not be much smaller than the others."""
+    wish = (_PATCH_FLOATS // shape.depth // _ROWS_MULTIPLE + 1) * _ROWS_MULTIPLE
+    blocks = max(1, round(shape.pixels / wish))
+    return -(-shape.pixels // blocks // _ROWS_MULTIPLE) * _ROWS_MULTIPLE
 
 
 def _group_geometry(shape):

@@ -4,9 +4,6 @@
  * of rows, or, for few output channels, directly on a padded copy. Needs gemm.h, whose packing the
  * weights have, with depth = (kernel row, kernel column, input channel).
  */
-#define PATCH_FLOATS 32768 /* 128 KB of patches */
-#define PATCH_ROWS(depth) GEMM_ROWS(PATCH_FLOATS, depth)
-
 FAST_INLINE void fast_copy(const int count, float *to, const float *from)
 {
     int i;
@@ -64,10 +61,10 @@ FAST_INLINE void convolution_patch(const int height, const int width, const int 
     }
 }
 
-/* One group of channels; pixel and out_pixel: channels of all groups, in and out. scratch:
- * PATCH_ROWS(depth) * depth floats. */
-FAST_INLINE void convolution_im2col(const int height, const int width, const int channels,
-                                    const int pixel, const int kernel_height,
+/* One group of channels; pixel and out_pixel: channels of all groups, in and out. block: patches at
+ * a time, a multiple of GEMM_ROWS_MULTIPLE. scratch: so many patches, or all if they are fewer. */
+FAST_INLINE void convolution_im2col(const int block, const int height, const int width,
+                                    const int channels, const int pixel, const int kernel_height,
                                     const int kernel_width, const int stride_y, const int stride_x,
                                     const int pad_top, const int pad_left, const int out_height,
                                     const int out_width, const int dilation_y, const int dilation_x,
@@ -76,7 +73,6 @@ FAST_INLINE void convolution_im2col(const int height, const int width, const int
                                     epilogue_fn epilogue, const float *const *operands)
 {
     const int rows = out_height * out_width, depth = kernel_height * kernel_width * channels;
-    const int block = PATCH_ROWS(depth);
     int row, i;
     for (row = 0; row < rows; row += block) {
         int count = fast_smaller(block, rows - row);

@@ -38,8 +38,6 @@
 #define GEMM_PARTS(depth) (((depth) + GEMM_PART_MAX - 1) / GEMM_PART_MAX)
 #define GEMM_PART(depth) (((depth) + GEMM_PARTS(depth) - 1) / GEMM_PARTS(depth))
 #define GEMM_LAST(rows, block) (((rows)-1) % (block) + 1) /* of blocks of rows */
-#define GEMM_ROWS(floats, depth)                                                                   \
-    (((floats) / (depth) / GEMM_ROWS_MULTIPLE + 1) * GEMM_ROWS_MULTIPLE)
 
 /* acc[i][j] += a[i] * b[j] over `part` steps of the depth. The array has a fixed size: one of
  * rows x vectors would never go to registers. soon: of `fetches` blocks the `part` rows that are
@@ -195,12 +193,22 @@ FAST_INLINE void gemm_rows(const int last, const int columns, const int depth, c
               c_stride, row, count, a, b, c, epilogue, operands);
 }
 
+/* Rows of a block of A: about GEMM_A_FLOATS, and of such a number that the last block is not much
+ * smaller than the others, as it reads all of B, too. */
+FAST_INLINE int gemm_block(const int rows, const int depth)
+{
+    const int wish = (GEMM_A_FLOATS / depth / GEMM_ROWS_MULTIPLE + 1) * GEMM_ROWS_MULTIPLE;
+    const int blocks = rows < wish ? 1 : (rows + wish / 2) / wish;
+    const int each = (rows + blocks - 1) / blocks;
+    return (each + GEMM_ROWS_MULTIPLE - 1) / GEMM_ROWS_MULTIPLE * GEMM_ROWS_MULTIPLE;
+}
+
 /* a_stride: floats between rows of A; rows may overlap. C has no gaps. */
 FAST_INLINE void gemm(const int rows, const int columns, const int depth, const long a_stride,
                       const float *a, const float *b, float *c, epilogue_fn epilogue,
                       const float *const *operands)
 {
-    const int block = GEMM_ROWS(GEMM_A_FLOATS, GEMM_PART(depth));
+    const int block = gemm_block(rows, GEMM_PART(depth));
     int row;
     for (row = 0; row < rows; row += block) {
         gemm_rows(GEMM_LAST(rows, block), columns, depth, a_stride, columns, row,
