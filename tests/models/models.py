@@ -228,7 +228,6 @@ MODELS = [
         {"x": (1, 3, 48, 320)},
         _image("x", (1, 3, 48, 320), -1, 1),
         group="unseen",
-        slow=True,
     ),
     # Sound: a spectrum by one-dimensional convolutions, logarithm, pooling.
     Model(
@@ -238,6 +237,7 @@ MODELS = [
         {"input_1": (1, 144160)},
         _recording,
         group="unseen",
+        slow=True,
     ),
     # PP-LCNet: depthwise convolutions, hard swish, squeeze and excitation.
     Model(
@@ -247,6 +247,7 @@ MODELS = [
         {"x": (1, 3, 224, 224)},
         _image("x", (1, 3, 224, 224), -2, 2),
         group="unseen",
+        slow=True,
     ),
     # 32 groups of 4 to 32 channels.
     Model(
