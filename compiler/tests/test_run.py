@@ -356,6 +356,16 @@ class Run(unittest.TestCase):
         constants = {"w": random(20, 1, 3, 3), "k": random(1, 1, 20, 1)}
         self.check(nodes, inputs, outputs, constants)
 
+    def test_layer_norm(self):
+        nodes = [
+            node("LayerNormalization", ["x", "s", "b"], ["a"], axis=-1, epsilon=1e-3),
+            node("Add", ["a", "x"], ["c"]),
+            node("LayerNormalization", ["c", "s"], ["d"], axis=-1),
+            node("MatMul", ["d", "w"], ["y"]),
+        ]
+        constants = {"s": random(37), "b": random(37), "w": random(37, 5)}
+        self.check(nodes, {"x": (2, 7, 37)}, {"y": (2, 7, 5)}, constants)
+
     def test_products_of_other_shapes(self):
         """A broadcast matrix, a constant first operand, a vector."""
         nodes = [

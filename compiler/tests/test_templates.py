@@ -20,6 +20,7 @@ from c7x_compile.fast.choose import (
     Convolution,
     Product,
     choose_deconvolution,
+    choose_layer_norm,
     choose_max_pool,
     choose_product,
     choose_softmax,
@@ -105,6 +106,16 @@ def _softmax(generator):
     powers = np.exp(data.astype(np.float64))
     reference = powers / powers.sum(axis=1, keepdims=True)
     return Case(choose_softmax(rows, columns), data, reference, generator)
+
+
+def _layer_norm(generator):
+    rows, columns = (int(generator.integers(1, most)) for most in (20, 90))
+    data = generator.normal(3, 2, (rows, columns)).astype(np.float32)
+    scale, shift = generator.normal(1, 1, (2, columns)).astype(np.float32)
+    centred = data - data.mean(axis=1, keepdims=True, dtype=np.float64)
+    deviation = np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
+    choice = choose_layer_norm(rows, scale, shift, 1e-5)
+    return Case(choice, data, centred / deviation * scale + shift, generator)
 
 
 def _max_pool(generator):
@@ -268,7 +279,8 @@ class Templates(unittest.TestCase):
         generator = np.random.default_rng(11)
         kinds = ["convolution_im2col", "convolution_direct", "convolution_winograd", "depthwise"]
         kinds.append("groups")
-        makers = [_product, _deconvolution, _variable_product, _softmax, _max_pool]
+        makers = [_product, _deconvolution, _variable_product, _softmax, _layer_norm]
+        makers.append(_max_pool)
         makers += [functools.partial(_convolution, kind) for kind in kinds]
         cls.cases = [maker(generator) for maker in makers for _ in range(4)]
         cls._context = support.folder()

@@ -113,6 +113,12 @@ class Choice:
     inputs: int = 2
 
 
+def float_text(value):
+    """A C literal with every bit of a float32."""
+    text = f"{float(np.float32(value)):.9g}"
+    return f"{text}f" if any(mark in text for mark in ".e") else f"{text}.0f"
+
+
 def pack(weight):
     """[depth, columns] -> flat [ceil(columns / 16)][depth][16], padded with zeros."""
     depth, columns = weight.shape
@@ -192,6 +198,17 @@ def choose_softmax(rows, columns):
     return Choice(
         *("softmax.h", "softmax", (rows, columns), 1, size, size, None, 0, why, 5 * size, 8 * size),
         inputs=1,
+    )
+
+
+def choose_layer_norm(rows, scale, shift, epsilon):
+    """The Choice for a layer normalisation of rows, each of as many columns as there are scales."""
+    size = rows * scale.size
+    weights = np.concatenate([scale, shift]).astype(np.float32)
+    arguments = (rows, scale.size, float_text(epsilon))
+    why, moved = "over the last dimension", 4 * (2 * size + weights.size)
+    return Choice(
+        *("layernorm.h", "layernorm", arguments, 1, size, size, weights, 0, why, 7 * size, moved)
     )
 
 

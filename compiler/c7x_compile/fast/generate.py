@@ -4,9 +4,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from ..kernels import Kernel, function_name
+from .choose import float_text
 
 _TEMPLATES = Path(__file__).parents[1] / "data" / "templates"
 _NEEDED = {
@@ -17,11 +16,13 @@ _NEEDED = {
     "winograd.h": ("gemm.h", "winograd.h"),
     "depthwise.h": ("depthwise.h",),
     "softmax.h": ("softmax.h",),
+    "layernorm.h": ("layernorm.h",),
     "pool.h": ("pool.h",),
 }
 _ORDER = (
     *("vector.h", "math.h", "gemm.h", "product.h", "deconvolution.h"),
-    *("convolution.h", "winograd.h", "depthwise.h", "softmax.h", "pool.h"),
+    *("convolution.h", "winograd.h", "depthwise.h", "softmax.h", "layernorm.h"),
+    "pool.h",
 )
 
 
@@ -70,7 +71,7 @@ def _epilogue_function(name, epilogue):
     lines = lines.replace("NUMBER(", f"{name.upper()}_NUMBER(")
     numbers = ""
     if epilogue.numbers:
-        values = ", ".join(_float_text(number) for number in epilogue.numbers)
+        values = ", ".join(float_text(number) for number in epilogue.numbers)
         numbers = f"static float {name}_numbers[] FAST_IN_MEMORY = {{{values}}};\n"
         numbers += f"#define {name.upper()}_NUMBER(index) vec_splat({name}_numbers[index])\n"
     return (
@@ -117,9 +118,3 @@ def _body(name, choice, epilogue, operands):
 def _loop(name, count, lines):
     head = [f"long {name};", f"for ({name} = 0; {name} < {count}; ++{name}) {{"]
     return [*head, *(f"  {line}" for line in lines), "}"]
-
-
-def _float_text(value):
-    """A C literal with every bit of a float32."""
-    text = f"{float(np.float32(value)):.9g}"
-    return f"{text}f" if any(mark in text for mark in ".e") else f"{text}.0f"

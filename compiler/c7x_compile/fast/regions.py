@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replaces convolutions, products, softmax and pooling, and what is fused behind them, by calls of fast
+"""Replaces convolutions, products, norms, softmax and pooling, and what is fused behind them, by calls of fast
 kernels.
 
 Products of two variables are among them. Batch sizes, strides, pads, dilations and groups are free.
@@ -18,6 +18,7 @@ from .choose import (
     Product,
     choose_convolution,
     choose_deconvolution,
+    choose_layer_norm,
     choose_max_pool,
     choose_product,
     choose_softmax,
@@ -113,6 +114,17 @@ def _softmax(value):
     return choose_softmax(int(np.prod(shape[:-1])), shape[-1])
 
 
+def _layer_norm(value):
+    shape, (scale, shift) = shape_of(value), map(array_of, value.args[1:])
+    axes = [int(axis) % len(shape) for axis in value.attrs.axes]
+    if scale is None or shift is None or axes != [len(shape) - 1]:
+        return None
+    if not (value.attrs.center and value.attrs.scale):
+        return None
+    rows = int(np.prod(shape[:-1]))
+    return choose_layer_norm(rows, scale.ravel(), shift.ravel(), float(value.attrs.epsilon))
+
+
 def _max_pool(value):
     attributes = value.attrs
     if attributes.layout != "NHWC" or any(int(each) != 1 for each in attributes.dilation):
@@ -171,6 +183,7 @@ _ANCHORS = {
     "relax.nn.conv2d_transpose": _deconvolution,
     "relax.matmul": _matmul,
     "relax.nn.softmax": _softmax,
+    "relax.nn.layer_norm": _layer_norm,
     "relax.nn.max_pool2d": _max_pool,
 }
 
@@ -235,7 +248,7 @@ class _Rewriter(relax.expr_functor.PyExprMutator):
         self._plan.calls.append((name, sorted(nodes), region.choice))
         inputs = list(region.call.args)
         if region.choice.weights is not None:
-            inputs[1] = relax.const(region.choice.weights)
+            inputs = [inputs[0], relax.const(region.choice.weights)]
         arguments = [*inputs, *region.chain.operands]
         return relax.op.call_dps_packed(name, relax.Tuple(arguments), variable.ty)
 
