@@ -176,7 +176,7 @@ def _convolution(template, generator):
     choice = {
         "depthwise": lambda: choose._depthwise(shape, weight),
         "groups": lambda: choose._groups(shape, weight),
-        "convolution_winograd": lambda: choose._winograd(shape, weight, ""),
+        "convolution_winograd": lambda: choose._winograd(shape, weight, int(generator.choice([2, 4])), ""),
         "convolution_direct": lambda: choose._direct(shape, matrix, ""),
         "convolution_im2col": lambda: choose._im2col(shape, matrix, ""),
     }[template]()

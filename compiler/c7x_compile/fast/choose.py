@@ -8,26 +8,28 @@ import numpy as np
 BLOCK = 16  # columns of a packed block (gemm.h)
 _ROWS_MULTIPLE = 24
 _PATCH_FLOATS = 65536  # of the patches at a time: 256 KB
-_WINOGRAD_FLOATS = 1536  # of winograd.h
+_WINOGRAD_FLOATS = 55296  # of the transformed inputs at a time: 216 KB
 _WINOGRAD_GAP = 16
-_WINOGRAD_POINTS = 36
 _DIRECT_CHANNELS_MAX = 64
 _TILE_ROWS = {1: 12, 2: 12, 3: 8, 4: 6}  # of the widest vectors, by blocks of a tile
-# F(4x4, 3x3): the transform of a 3-vector of weights to 6 points.
-_WINOGRAD_WEIGHTS = np.array(
-    [
-        [1 / 4, 0, 0],
-        [-1 / 6, -1 / 6, -1 / 6],
-        [-1 / 6, 1 / 6, -1 / 6],
-        [1 / 24, 1 / 12, 1 / 6],
-        [1 / 24, -1 / 12, 1 / 6],
-        [0, 0, 1],
-    ]
-)
+# By size of the tile: the transform of a 3-vector of weights to the points of F(tile, 3).
+_WINOGRAD_WEIGHTS = {
+    2: np.array([[1, 0, 0], [1 / 2, 1 / 2, 1 / 2], [1 / 2, -1 / 2, 1 / 2], [0, 0, 1]]),
+    4: np.array(
+        [
+            [1 / 4, 0, 0],
+            [-1 / 6, -1 / 6, -1 / 6],
+            [-1 / 6, 1 / 6, -1 / 6],
+            [1 / 24, 1 / 12, 1 / 6],
+            [1 / 24, -1 / 12, 1 / 6],
+            [0, 0, 1],
+        ]
+    ),
+}
 # What the choice weighs, measured on one core with 512-bit vectors; only the ratios matter.
-_FLOP_PER_US = 105e3
-_WEIGHT_BYTES_PER_US = 17e3
-_TRANSFORM_US = 0.085  # of one tile and 16 channels
+_FLOP_PER_US = 250e3
+_WEIGHT_BYTES_PER_US = 30e3
+_TRANSFORMED_PER_US = 14400  # floats that become points, or come from them
 _WINOGRAD_MARGIN = 0.9
 
 
@@ -128,12 +130,11 @@ def pack(weight):
     return padded.reshape(depth, blocks, BLOCK).transpose(1, 0, 2).ravel()
 
 
-def pack_winograd(weight):
-    """[3, 3, channels, columns] -> 36 packed matrices [channels, columns], flat."""
-    transformed = np.einsum(
-        "ia,abco,jb->ijco", _WINOGRAD_WEIGHTS, weight.astype(np.float64), _WINOGRAD_WEIGHTS
-    )
-    matrices = transformed.reshape(_WINOGRAD_POINTS, *weight.shape[2:]).astype(np.float32)
+def pack_winograd(weight, tile):
+    """[3, 3, channels, columns] -> for each point a packed matrix [channels, columns], flat."""
+    form = _WINOGRAD_WEIGHTS[tile]
+    transformed = np.einsum("ia,abco,jb->ijco", form, weight.astype(np.float64), form)
+    matrices = transformed.reshape(-1, *weight.shape[2:]).astype(np.float32)
     return np.concatenate([pack(matrix) for matrix in matrices])
 
 
@@ -183,10 +184,11 @@ def choose_convolution(shape, weight):
                 stride *= shape.strides[along]
                 return _gemm(product, matrix, stride, "one dimension: the matrix's rows overlap")
     if _fits_winograd(shape):
-        winograd, plain = _winograd_us(shape), _plain_us(shape)
+        winograd, tile = min((_winograd_us(shape, tile), tile) for tile in _WINOGRAD_WEIGHTS)
+        plain = _plain_us(shape)
         if winograd < _WINOGRAD_MARGIN * plain:
-            why = f"3x3 of stride 1: {winograd:.0f} us expected, {plain:.0f} without"
-            return _winograd(shape, weight, why)
+            why = f"3x3 by tiles of {tile}x{tile}: {winograd:.0f} us expected, {plain:.0f} without"
+            return _winograd(shape, weight, tile, why)
     if shape.out_channels <= _DIRECT_CHANNELS_MAX:
         return _direct(shape, matrix, f"at most {_DIRECT_CHANNELS_MAX} output channels")
     return _im2col(shape, matrix, "any other convolution")
@@ -259,15 +261,16 @@ def _fits_winograd(shape):
     )
 
 
-def _winograd_tiles(shape):
-    return -(-shape.out_height // 4) * -(-shape.out_width // 4)
+def _winograd_tiles(shape, tile):
+    return -(-shape.out_height // tile) * -(-shape.out_width // tile)
 
 
-def _winograd_us(shape):
-    tiles, channels = _winograd_tiles(shape), shape.channels * shape.out_channels
-    transforms = tiles * (shape.channels + shape.out_channels) / 16 * _TRANSFORM_US
-    computing = 2 * _WINOGRAD_POINTS * tiles * channels / _FLOP_PER_US + transforms
-    return max(computing, 4 * _WINOGRAD_POINTS * channels / _WEIGHT_BYTES_PER_US)
+def _winograd_us(shape, tile):
+    tiles, channels = _winograd_tiles(shape, tile), shape.channels * shape.out_channels
+    points = (tile + 2) ** 2
+    transforms = points * tiles * (shape.channels + shape.out_channels) / _TRANSFORMED_PER_US
+    products = 2 * points * tiles * channels / _FLOP_PER_US
+    return products + transforms + 4 * points * channels / _WEIGHT_BYTES_PER_US
 
 
 def _plain_us(shape):
@@ -389,14 +392,14 @@ def _of_groups(shape, function, arguments, matrix, scratch, why):
     )
 
 
-def _winograd(shape, weight, why):
-    tiles = _winograd_tiles(shape)
-    blocks = -(-tiles * shape.channels // _WINOGRAD_FLOATS)
+def _winograd(shape, weight, tile, why):
+    tiles, points = _winograd_tiles(shape, tile), (tile + 2) ** 2
+    blocks = max(1, round(tiles * points * shape.channels / _WINOGRAD_FLOATS))
     block = -(-tiles // blocks)
     padded = -(-shape.out_channels // BLOCK) * BLOCK
-    scratch = _WINOGRAD_POINTS * (block * (shape.channels + padded) + 2 * _WINOGRAD_GAP)
+    scratch = points * (block * (shape.channels + padded) + 2 * _WINOGRAD_GAP)
     arguments = [
-        *(shape.height, shape.width, shape.channels, *shape.pads),
+        *(tile, block, shape.height, shape.width, shape.channels, *shape.pads),
         *(shape.out_height, shape.out_width, shape.out_channels),
     ]
     return _of_images(
@@ -404,7 +407,7 @@ def _winograd(shape, weight, why):
         "winograd.h",
         "convolution_winograd",
         arguments,
-        pack_winograd(weight),
+        pack_winograd(weight, tile),
         scratch,
         why,
     )
