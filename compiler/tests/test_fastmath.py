@@ -119,7 +119,8 @@ def _variants():
     yield "plain", native, [], 4 * _STEP
     yield "no vectors", [*native, "-DC7X_NO_VECTORS"], [], 4 * _STEP
     if shutil.which("aarch64-linux-gnu-gcc") and shutil.which("qemu-aarch64"):
-        yield "AArch64", ["aarch64-linux-gnu-gcc", "-std=gnu11", "-static"], ["qemu-aarch64"], 64 * _STEP
+        arm = ["aarch64-linux-gnu-gcc", "-std=gnu11", "-static"]
+        yield "AArch64", arm, ["qemu-aarch64"], 64 * _STEP
 
 
 class FastMath(unittest.TestCase):

@@ -270,7 +270,9 @@ class Run(unittest.TestCase):
         """Of which several are computed as one: 4 to 4 channels, 3 to 5, and 1 to 3."""
         for groups, channels, count in ((8, 4, 4), (6, 3, 5), (10, 1, 3)):
             nodes = [
-                node("Conv", ["x", "w", "b"], ["a"], group=groups, pads=[1, 1, 1, 1], strides=[2, 1]),
+                node(
+                    "Conv", ["x", "w", "b"], ["a"], group=groups, pads=[1, 1, 1, 1], strides=[2, 1]
+                ),
                 node("Mul", ["a", "gate"], ["c"]),
                 node("Add", ["c", "r"], ["y"]),
             ]
@@ -332,9 +334,23 @@ class Run(unittest.TestCase):
 
     def test_padding_that_follows_from_the_shapes(self):
         nodes = [
-            node("Conv", ["x", "w"], ["a"], auto_pad="SAME_UPPER", strides=[2, 1], kernel_shape=[2, 4]),
+            node(
+                "Conv",
+                ["x", "w"],
+                ["a"],
+                auto_pad="SAME_UPPER",
+                strides=[2, 1],
+                kernel_shape=[2, 4],
+            ),
             node("MaxPool", ["a"], ["b"], auto_pad="SAME_LOWER", kernel_shape=[2, 2]),
-            node("AveragePool", ["b"], ["y"], auto_pad="SAME_UPPER", kernel_shape=[3, 2], strides=[2, 2]),
+            node(
+                "AveragePool",
+                ["b"],
+                ["y"],
+                auto_pad="SAME_UPPER",
+                kernel_shape=[3, 2],
+                strides=[2, 2],
+            ),
         ]
         self.check(nodes, {"x": (2, 5, 9, 12)}, {"y": (2, 20, 3, 6)}, {"w": random(20, 5, 2, 4)})
 

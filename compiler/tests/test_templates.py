@@ -176,7 +176,9 @@ def _convolution(template, generator):
     choice = {
         "depthwise": lambda: choose._depthwise(shape, weight),
         "groups": lambda: choose._groups(shape, weight),
-        "convolution_winograd": lambda: choose._winograd(shape, weight, int(generator.choice([2, 4])), ""),
+        "convolution_winograd": lambda: choose._winograd(
+            shape, weight, int(generator.choice([2, 4])), ""
+        ),
         "convolution_direct": lambda: choose._direct(shape, matrix, ""),
         "convolution_im2col": lambda: choose._im2col(shape, matrix, ""),
     }[template]()
@@ -196,7 +198,9 @@ def _reference(data, weight, strides, pads, dilations, groups):
     total = np.zeros((data.shape[0], *out, weight.shape[3]))
     for r, q in itertools.product(range(weight.shape[0]), range(weight.shape[1])):
         rows, columns = (
-            slice(tap * dilations[k], tap * dilations[k] + strides[k] * (out[k] - 1) + 1, strides[k])
+            slice(
+                tap * dilations[k], tap * dilations[k] + strides[k] * (out[k] - 1) + 1, strides[k]
+            )
             for k, tap in enumerate((r, q))
         )
         part = padded[:, rows, columns]
@@ -207,7 +211,8 @@ def _reference(data, weight, strides, pads, dilations, groups):
 
 def _program(cases):
     """C that reads the arrays of all cases from stdin, runs each kernel, and writes its output and scratch
-    canaries to stdout. Every array is a block of its own, so that a sanitizer sees what lies beside."""
+    canaries to stdout. Every array is a block of its own, so that a sanitizer sees what lies beside.
+    """
     kernels = [
         generate.kernel(f"case_{k}", case.choice, case.epilogue) for k, case in enumerate(cases)
     ]
@@ -243,8 +248,7 @@ int main(void) {{
         ]
         size, scratch = case.expected.size, case.choice.scratch
         workspace = ", (uint8_t *)scratch" if scratch else ""
-        lines.append(
-            f"""  out = canaries({size + 2 * _CANARIES});
+        lines.append(f"""  out = canaries({size + 2 * _CANARIES});
   scratch = canaries({scratch + _CANARIES});
   op_{kernel.name}({", ".join(names)}, out + {_CANARIES}{workspace});
   fwrite(out, sizeof(float), {size + 2 * _CANARIES}, stdout);
@@ -253,8 +257,7 @@ int main(void) {{
   free(scratch);
   for (index = 0; index < {len(names)}; ++index) {{
     free(in[index]);
-  }}"""
-        )
+  }}""")
     return "\n".join([*lines, "  return 0;\n}\n"])
 
 

@@ -35,7 +35,9 @@ class _Network:
 
     def model(self):
         value = self._convolution("stem", "x", 3, 64, 7, stride=2)
-        value = self._add("MaxPool", [value], "pool", kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
+        value = self._add(
+            "MaxPool", [value], "pool", kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4
+        )
         channels = 64
         for stage, (blocks, within, out) in enumerate(_STAGES):
             for block in range(blocks):
@@ -60,7 +62,9 @@ class _Network:
     def _block(self, name, value, channels, within, out, stride):
         inner = self._convolution(f"{name}.reduce", value, channels, within, 1)
         inner = self._convolution(f"{name}.grouped", inner, within, within, 3, stride, _GROUPS)
-        inner = self._convolution(f"{name}.expand", inner, within, out, 1, activation=False, gain=0.5)
+        inner = self._convolution(
+            f"{name}.expand", inner, within, out, 1, activation=False, gain=0.5
+        )
         if channels != out:
             value = self._convolution(
                 f"{name}.shortcut", value, channels, out, 1, stride, activation=False, gain=1.0

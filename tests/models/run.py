@@ -39,7 +39,9 @@ def _is_chosen(model, args):
 
 def _parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help="models to run; those of `make test` when none is given")
+    parser.add_argument(
+        "names", nargs="*", help="models to run; those of `make test` when none is given"
+    )
     parser.add_argument("--all", action="store_true", help="the slow models, too")
     parser.add_argument("--seeds", type=int, default=3, help="inputs for each model (default 3)")
     parser.add_argument("--quick", action="store_true", help="the two smallest models only")

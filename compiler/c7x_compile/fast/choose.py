@@ -337,7 +337,9 @@ def _merge(weight, groups, count):
     """[rows, columns, channels of a group, out channels] with `count` groups in the place of one."""
     inputs, outputs = weight.shape[2], weight.shape[3] // groups
     parts = weight.reshape(*weight.shape[:3], groups // count, count, outputs)
-    merged = np.zeros((*weight.shape[:2], count, inputs, groups // count, count, outputs), np.float32)
+    merged = np.zeros(
+        (*weight.shape[:2], count, inputs, groups // count, count, outputs), np.float32
+    )
     for each in range(count):
         merged[:, :, each, :, :, each] = parts[:, :, :, :, each]
     return merged.reshape(*weight.shape[:2], count * inputs, groups * outputs)

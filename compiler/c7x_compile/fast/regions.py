@@ -26,7 +26,6 @@ from .choose import (
 )
 from .epilogue import Chain, array_of, is_float, operator_name, shape_of
 
-
 _VARIABLE_ROWS_MIN = 4  # below, packing the second matrix costs more than it saves
 
 
