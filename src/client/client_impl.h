@@ -117,6 +117,7 @@ struct c7x_client {
     bool is_read;                         /* lock: some thread is in the link's receive */
     uint32_t seq;                         /* lock */
     struct c7x_pending *pending;          /* lock */
+    uint32_t pending_count;               /* lock */
     struct c7x_staged *staged;            /* lock */
     struct c7x_staged_file *staged_files; /* lock */
     struct c7x_kv *kv;                    /* lock */
@@ -187,9 +188,11 @@ enum c7x_status c7x_client_exchange(struct c7x_client *client, struct c7x_reques
  * running: what is beyond would be refused on the device, too.
  */
 #define C7X_CLIENT_IN_FLIGHT_MAX 96u
+#define C7X_CLIENT_PENDING_MAX 144u /* with those that somebody waits for */
 /*
- * Gives the request a seq, enters `pending`, and sends. On failure nothing is entered. C7X_BUSY:
- * one with `completed`, and so many are in flight.
+ * Gives the request a seq, enters `pending`, and sends; one without `completed` waits until there
+ * are fewer than C7X_CLIENT_PENDING_MAX. On failure nothing is entered. C7X_BUSY: one with
+ * `completed`, and so many are in flight.
  */
 enum c7x_status c7x_client_send(struct c7x_client *client, struct c7x_request *request,
                                 struct c7x_pending *pending, int64_t deadline_ns) C7X_NODISCARD;

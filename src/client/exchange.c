@@ -38,6 +38,7 @@ static struct c7x_pending *finish(struct c7x_client *client, struct c7x_pending 
 {
     struct c7x_pending *pending = *place;
     *place = pending->next;
+    client->pending_count--;
     pending->status = status;
     pending->done = true;
     pthread_cond_broadcast(&client->changed);
@@ -133,10 +134,15 @@ void c7x_client_wait_for_change(struct c7x_client *client, int64_t deadline_ns)
         pthread_cond_timedwait(&client->changed, &client->lock, &until);
 }
 
+static bool is_reader(const struct c7x_client *client)
+{
+    return client->has_reader && pthread_equal(client->reader, pthread_self());
+}
+
 /* With the lock. The reading thread itself may wait too, in a callback: it then reads here. */
 static bool wait_locked(struct c7x_client *client, const bool *flag, int64_t deadline_ns)
 {
-    bool reads_anyway = client->has_reader && pthread_equal(client->reader, pthread_self());
+    bool reads_anyway = is_reader(client);
     bool first = true;
     while (!*flag && !client->is_reset) {
         if (!first && c7x_os_clock_ns() >= deadline_ns)
@@ -181,14 +187,31 @@ void c7x_client_read_loop(struct c7x_client *client)
 
 /* ---- Requests ---- */
 
-/* Call with the lock. */
-static bool may_send(const struct c7x_client *client, const struct c7x_pending *request)
+static enum c7x_status refuse_more(enum c7x_status status, uint32_t count)
 {
-    uint32_t count = 0;
-    for (const struct c7x_pending *pending = client->pending; pending != NULL;
-         pending = pending->next)
-        count++;
-    return request->completed == NULL || count < C7X_CLIENT_IN_FLIGHT_MAX;
+    return c7x_error_set(c7x_client_thread_error(), status, C7X_CLIENT_STATION,
+                         "%u requests of this client are in flight, the most it may have", count);
+}
+
+/*
+ * The device drops a reply that finds no room, so there are never more requests than replies fit.
+ * Who would wait for its answer waits for its turn; not so the reading thread, in a callback, which
+ * brings the others their answers. Call with the lock.
+ */
+static enum c7x_status wait_for_turn(struct c7x_client *client, const struct c7x_pending *request,
+                                     int64_t deadline_ns)
+{
+    if (request->completed != NULL)
+        return client->is_reset || client->pending_count < C7X_CLIENT_IN_FLIGHT_MAX
+                   ? C7X_OK
+                   : refuse_more(C7X_BUSY, C7X_CLIENT_IN_FLIGHT_MAX);
+    while (!client->is_reset && client->pending_count >= C7X_CLIENT_PENDING_MAX &&
+           !is_reader(client)) {
+        if (c7x_os_clock_ns() >= deadline_ns)
+            return refuse_more(C7X_TIMEOUT, C7X_CLIENT_PENDING_MAX);
+        c7x_client_wait_for_change(client, deadline_ns);
+    }
+    return C7X_OK;
 }
 
 enum c7x_status c7x_client_send(struct c7x_client *client, struct c7x_request *request,
@@ -196,12 +219,11 @@ enum c7x_status c7x_client_send(struct c7x_client *client, struct c7x_request *r
 {
     uint8_t frame[C7X_WIRE_FRAME_MAX];
     pthread_mutex_lock(&client->lock);
+    enum c7x_status turn = wait_for_turn(client, pending, deadline_ns);
     bool is_reset = client->is_reset;
-    if (!is_reset && !may_send(client, pending)) {
+    if (turn != C7X_OK) {
         pthread_mutex_unlock(&client->lock);
-        return c7x_error_set(c7x_client_thread_error(), C7X_BUSY, C7X_CLIENT_STATION,
-                             "%u requests of this client are in flight, the most it may have",
-                             C7X_CLIENT_IN_FLIGHT_MAX);
+        return turn;
     }
     request->seq = client->seq++;
     pending->seq = request->seq;
@@ -209,8 +231,10 @@ enum c7x_status c7x_client_send(struct c7x_client *client, struct c7x_request *r
     pending->done = false;
     pending->deadline_ns = deadline_ns;
     pending->next = client->pending;
-    if (!is_reset)
+    if (!is_reset) {
         client->pending = pending;
+        client->pending_count++;
+    }
     /* A reader that sleeps longer than this request may take must look at its deadline. */
     bool wake = client->has_reader && client->is_read && pending->completed != NULL &&
                 deadline_ns != C7X_OS_FOREVER;
@@ -234,8 +258,11 @@ bool c7x_client_withdraw(struct c7x_client *client, struct c7x_pending *pending)
     bool waits = !pending->done;
     if (waits) {
         struct c7x_pending **place = find(client, pending->seq);
-        if (*place != NULL)
+        if (*place != NULL) {
             *place = pending->next;
+            client->pending_count--;
+            pthread_cond_broadcast(&client->changed);
+        }
     }
     pthread_mutex_unlock(&client->lock);
     return waits;

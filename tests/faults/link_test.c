@@ -234,6 +234,37 @@ static void who_waits_for_room_is_told_when_the_core_dies(void **state)
     link->ops->close(link);
 }
 
+/* ---- More callers than there is room for ---- */
+
+static void *ping_in_a_row(void *context)
+{
+    for (int i = 0; i < 20; i++)
+        if (c7x_client_ping(context, NULL, NULL) != C7X_OK)
+            return context;
+    return NULL;
+}
+
+/* Each waits for its turn, and no answer is lost. */
+static void hundreds_of_threads_share_a_client(void **state)
+{
+    static pthread_t threads[400];
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        if (round == 1)
+            assert_int_equal(setenv("C7X_LINK", "socket", 1), 0);
+        struct c7x_client *client = c7x_test_emulator_open(&emulator);
+        unsetenv("C7X_LINK");
+        for (size_t i = 0; i < C7X_ARRAY_COUNT(threads); i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, ping_in_a_row, client), 0);
+        for (size_t i = 0; i < C7X_ARRAY_COUNT(threads); i++) {
+            void *failed;
+            pthread_join(threads[i], &failed);
+            assert_null(failed);
+        }
+        c7x_client_close(client);
+    }
+}
+
 /* ---- Without a ring ---- */
 
 static void without_descriptors_for_a_ring_the_socket_serves(void **state)
@@ -353,6 +384,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(who_waits_for_room_is_told_when_the_core_dies, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(hundreds_of_threads_share_a_client, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_descriptors_for_a_ring_the_socket_serves, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(an_idle_emulator_never_wakes, set_up, tear_down),
