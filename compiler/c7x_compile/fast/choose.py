@@ -91,11 +91,10 @@ class Product:
 @dataclass(frozen=True)
 class Choice:
     """template: file of data/templates; function and arguments: its call, up to the data; images: calls
-    of it, in_size and out_size floats apart; weights: flat array, or None for variables or none, weights_size
-    apart for each group, or image if there is one; inputs: tensors that it computes with, weights
-    among them; groups: calls for each image, group_in and group_out
-    floats apart; scratch: floats; why: for the user; flop, bytes: of the operator as it stands in the model,
-    bytes of weights as they are packed."""
+    of it, in_size and out_size floats apart; weights: flat array, or None for a variable or none,
+    weights_size apart for each group, or image if there is one; scratch: floats; why: for the user; flop,
+    bytes: of the operator as it stands in the model, bytes of weights as they are packed; groups: calls
+    for each image, group_in and group_out floats apart; inputs: tensors that it reads, weights included."""
 
     template: str
     function: str
@@ -113,12 +112,6 @@ class Choice:
     group_in: int = 0
     group_out: int = 0
     inputs: int = 2
-
-
-def float_text(value):
-    """A C literal with every bit of a float32."""
-    text = f"{float(np.float32(value)):.9g}"
-    return f"{text}f" if any(mark in text for mark in ".e") else f"{text}.0f"
 
 
 def pack(weight):
@@ -207,7 +200,7 @@ def choose_layer_norm(rows, scale, shift, epsilon):
     """The Choice for a layer normalisation of rows, each of as many columns as there are scales."""
     size = rows * scale.size
     weights = np.concatenate([scale, shift]).astype(np.float32)
-    arguments = (rows, scale.size, float_text(epsilon))
+    arguments = (rows, scale.size, float(epsilon))
     why, moved = "over the last dimension", 4 * (2 * size + weights.size)
     return Choice(
         *("layernorm.h", "layernorm", arguments, 1, size, size, weights, 0, why, 7 * size, moved)

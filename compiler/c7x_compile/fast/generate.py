@@ -4,8 +4,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from ..kernels import Kernel, function_name
-from .choose import float_text
 
 _TEMPLATES = Path(__file__).parents[1] / "data" / "templates"
 _NEEDED = {
@@ -71,7 +72,7 @@ def _epilogue_function(name, epilogue):
     lines = lines.replace("NUMBER(", f"{name.upper()}_NUMBER(")
     numbers = ""
     if epilogue.numbers:
-        values = ", ".join(float_text(number) for number in epilogue.numbers)
+        values = ", ".join(_float_text(number) for number in epilogue.numbers)
         numbers = f"static float {name}_numbers[] FAST_IN_MEMORY = {{{values}}};\n"
         numbers += f"#define {name.upper()}_NUMBER(index) vec_splat({name}_numbers[index])\n"
     return (
@@ -103,7 +104,7 @@ def _body(name, choice, epilogue, operands):
     ]
     data = [f"data{in_offset}", f"weights{weights_offset}"][: choice.inputs]
     data.append(f"out{out_offset}{column_offset}")
-    arguments = [*map(str, choice.arguments), *data, *scratch, function, "operands"]
+    arguments = [*map(_literal, choice.arguments), *data, *scratch, function, "operands"]
     lines = [
         f"const float *const operands[] = {{{', '.join(pointers) or 'NULL'}}};",
         f"{choice.function}({', '.join(arguments)});",
@@ -118,3 +119,13 @@ def _body(name, choice, epilogue, operands):
 def _loop(name, count, lines):
     head = [f"long {name};", f"for ({name} = 0; {name} < {count}; ++{name}) {{"]
     return [*head, *(f"  {line}" for line in lines), "}"]
+
+
+def _literal(value):
+    return _float_text(value) if isinstance(value, float) else str(value)
+
+
+def _float_text(value):
+    """A C literal with every bit of a float32."""
+    text = f"{float(np.float32(value)):.9g}"
+    return f"{text}f" if any(mark in text for mark in ".e") else f"{text}.0f"
