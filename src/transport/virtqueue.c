@@ -11,19 +11,20 @@ _Static_assert((C7X_VIRTQUEUE_SIZE & MASK) == 0 && C7X_VIRTQUEUE_SIZE <= 32768, 
 /*
  * Each end writes its own index and then reads what the other one waits for, while that writes what
  * it waits for and then reads the index: in one order that all agree on (seq_cst), so that one of
- * them sees the other.
+ * them sees the other. The write is an exchange, because QEMU's AArch64 lets a load pass a store
+ * that it must not pass.
  */
 static void publish(_Atomic uint16_t *index, const _Atomic uint16_t *event, uint16_t last,
                     bool *out_needs_bell)
 {
-    atomic_store_explicit(index, last, memory_order_seq_cst);
+    (void)atomic_exchange_explicit(index, last, memory_order_seq_cst);
     uint16_t awaited = atomic_load_explicit(event, memory_order_seq_cst);
     *out_needs_bell = awaited == (uint16_t)(last - 1);
 }
 
 static bool await(_Atomic uint16_t *event, const _Atomic uint16_t *index, uint16_t next)
 {
-    atomic_store_explicit(event, next, memory_order_seq_cst);
+    (void)atomic_exchange_explicit(event, next, memory_order_seq_cst);
     return atomic_load_explicit(index, memory_order_seq_cst) != next;
 }
 
