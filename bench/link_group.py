@@ -26,7 +26,7 @@ def measure(options):
     with tempfile.TemporaryDirectory() as folder:
         large = Path(folder) / "large.out"
         large.write_bytes(grow((programs.MODULES / "add_one.out").read_bytes(), MODULE_BYTES))
-        rows = programs.samples("link", programs.MODULES / "in_place.out", large, options.rounds or ROUNDS)
+        rows = programs.samples("link", programs.MODULES / "copies.out", large, options.rounds or ROUNDS)
     for name, sides in rows.items():
         against, goal = AGAINST[name]
         yield compare("link", name, "us", sides["ours"], sides["limit"], against, goal=goal)

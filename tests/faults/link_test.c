@@ -265,6 +265,36 @@ static void hundreds_of_threads_share_a_client(void **state)
     }
 }
 
+static atomic_bool has_enough;
+
+static void *ping_until_enough(void *context)
+{
+    while (!atomic_load(&has_enough))
+        if (c7x_client_ping(context, NULL, NULL) != C7X_OK)
+            return context;
+    return NULL;
+}
+
+/* The core's rings are never empty; who comes anew is served all the same. */
+static void a_flood_of_frames_keeps_nobody_out(void **state)
+{
+    static pthread_t threads[64];
+    struct c7x_client *client = c7x_test_emulator_open(&emulator);
+    (void)state;
+    atomic_store(&has_enough, false);
+    for (size_t i = 0; i < C7X_ARRAY_COUNT(threads); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, ping_until_enough, client), 0);
+    for (int i = 0; i < 20; i++)
+        expect_service();
+    atomic_store(&has_enough, true);
+    for (size_t i = 0; i < C7X_ARRAY_COUNT(threads); i++) {
+        void *failed;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+    c7x_client_close(client);
+}
+
 /* ---- Without a ring ---- */
 
 static void without_descriptors_for_a_ring_the_socket_serves(void **state)
@@ -385,6 +415,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_waits_for_room_is_told_when_the_core_dies, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(hundreds_of_threads_share_a_client, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_flood_of_frames_keeps_nobody_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_descriptors_for_a_ring_the_socket_serves, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(an_idle_emulator_never_wakes, set_up, tear_down),

@@ -20,12 +20,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define BUCKETS 256u /* of endpoints, by their numbers, which are given in order */
+#define BUCKETS 256u        /* of endpoints, by their numbers, which are given in order */
+#define FRAMES_IN_A_ROW 64u /* of busy rings, before what else there is has its turn */
 
 struct endpoint {
     uint32_t number;
     struct endpoint *next; /* of the same bucket */
-    int socket; /* -1 once it has closed */
+    int socket;            /* -1 once it has closed */
     struct c7x_ring_device ring;
     bool is_watched; /* its ring is looked at; else its bell rings for the next frame */
 };
@@ -47,6 +48,7 @@ struct emulator_device {
     size_t watched_count;
     size_t next_watched; /* where to look first, so that all have their turn */
     bool has_watcher;
+    unsigned in_a_row; /* frames of rings that the watcher took without a look at epoll; its own */
     struct c7x_spin spin;
     uint8_t *window;
     uint64_t window_base;
@@ -378,9 +380,8 @@ static bool spin_on_watched(struct emulator_device *device, uint32_t *out_endpoi
                             size_t *out_size)
 {
     bool found = read_watched(device, out_endpoint, frame, out_size);
-    if (found || device->watched_count == 0 || shares_processor(device))
-        return found;
-    for (int i = 1; i < C7X_SPIN_LOOKS && !found; i++) {
+    bool goes_on = !found && device->watched_count != 0 && !shares_processor(device);
+    for (int i = 1; i < C7X_SPIN_LOOKS && goes_on && !found; i++) {
         c7x_spin_pause();
         found = read_watched(device, out_endpoint, frame, out_size);
     }
@@ -443,8 +444,9 @@ static bool take_event(struct emulator_device *device, enum c7x_device_event *ou
         return handle_control(device, out_event, out_endpoint);
     if (device->received == WAKER_KEY) {
         *out_event = C7X_DEVICE_WAKE;
-        atomic_store(&device->is_woken, false);
-        return eventfd_read(device->waker, &count) == 0;
+        bool was_woken = eventfd_read(device->waker, &count) == 0;
+        atomic_store(&device->is_woken, false); /* who wakes now has rung, too */
+        return was_woken;
     }
     *out_event = C7X_DEVICE_FRAME;
     *out_endpoint = (uint32_t)device->received;
@@ -459,11 +461,12 @@ static bool take_event(struct emulator_device *device, enum c7x_device_event *ou
     return endpoint->socket >= 0 && read_socket(device, endpoint, frame, out_size);
 }
 
-/* Of the tasks that wait for one epoll, Linux wakes the one that came last. False: interrupted. */
-static bool sleep_until_event(struct emulator_device *device, uint64_t *out_key)
+/* Of the tasks that wait for one epoll, Linux wakes the one that came last. False: there was no
+ * event now, or the wait was interrupted. */
+static bool next_event(struct emulator_device *device, bool waits, uint64_t *out_key)
 {
     struct epoll_event ready;
-    int count = epoll_wait(device->epoll, &ready, 1, -1);
+    int count = epoll_wait(device->epoll, &ready, 1, waits ? -1 : 0);
     if (count == 0 || (count < 0 && errno == EINTR))
         return false;
     *out_key = count < 0 ? CONTROL_KEY : ready.data.u64;
@@ -480,8 +483,10 @@ static bool look(struct emulator_device *device, bool spins, uint32_t *out_endpo
     c7x_os_mutex_lock(&device->receiving);
     device->has_watcher |= spins;
     if (spins ? spin_on_watched(device, out_endpoint, frame, out_size)
-              : read_watched(device, out_endpoint, frame, out_size))
+              : !device->has_watcher && read_watched(device, out_endpoint, frame, out_size)) {
+        device->in_a_row += spins;
         return true;
+    }
     *out_sleep = false;
     if (spins ? !may_spin(device) : !device->has_watcher)
         *out_sleep = await_watched(device);
@@ -500,9 +505,14 @@ static enum c7x_device_event device_receive(struct c7x_device_link *base, bool s
     uint64_t key;
     bool sleeps;
     for (;;) {
-        if (look(device, spins, out_endpoint, frame, out_size, &sleeps))
+        bool is_others_turn = spins && device->in_a_row >= FRAMES_IN_A_ROW;
+        if (!is_others_turn && look(device, spins, out_endpoint, frame, out_size, &sleeps))
             return C7X_DEVICE_FRAME;
-        if (!sleeps || !sleep_until_event(device, &key))
+        if (spins)
+            device->in_a_row = 0;
+        if (!is_others_turn && !sleeps)
+            continue;
+        if (!next_event(device, !is_others_turn, &key))
             continue;
         c7x_os_mutex_lock(&device->receiving);
         device->received = key;
