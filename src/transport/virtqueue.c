@@ -113,12 +113,6 @@ void c7x_virtqueue_device_init(struct c7x_virtqueue_device *device, struct c7x_v
     *device = (struct c7x_virtqueue_device){.queue = queue};
 }
 
-bool c7x_virtqueue_has_available(const struct c7x_virtqueue_device *device)
-{
-    return atomic_load_explicit(&device->queue->available.index, memory_order_relaxed) !=
-           device->available;
-}
-
 /* The driver's index, unless it claims more than there is room for. */
 static bool look_again(struct c7x_virtqueue_device *device)
 {

@@ -107,8 +107,6 @@ enum c7x_status c7x_virtqueue_take_available(struct c7x_virtqueue_device *device
 /* Gives it back, with `length` bytes that were written into it. */
 void c7x_virtqueue_put_used(struct c7x_virtqueue_device *device, uint16_t id, uint32_t length,
                             bool *out_needs_bell);
-/* Whether there is a buffer: never damaged, to be asked without an end. */
-bool c7x_virtqueue_has_available(const struct c7x_virtqueue_device *device);
 /* Asks to be told of the next one. True if there is one by now: then nobody may tell. */
 bool c7x_virtqueue_await_available(struct c7x_virtqueue_device *device);
 /* Asks not to be told any more. */

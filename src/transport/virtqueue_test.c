@@ -57,10 +57,8 @@ static void buffers_go_there_and_back_in_order(void **state)
     for (uint32_t i = 0; i < MANY; i++) {
         uint16_t first = give(&needs_bell);
         uint16_t second = give(&needs_bell);
-        assert_true(c7x_virtqueue_has_available(&device));
         give_back(first);
         give_back(second);
-        assert_false(c7x_virtqueue_has_available(&device));
         assert_int_equal(c7x_virtqueue_take_available(&device, MEMORY_BYTES, &buffer), C7X_BUSY);
         assert_int_equal(c7x_virtqueue_take_used(&driver, &buffer), C7X_OK);
         assert_int_equal(buffer.id, first);

@@ -291,6 +291,7 @@ static void receive_frame(struct c7x_service *service, uint32_t endpoint, const 
     c7x_log(STATION, "dropped a frame of %zu bytes (%u so far)", size, service->short_frames);
 }
 
+/* One event. False: the link says stop; the core has been told. */
 static bool serve(struct c7x_service *service, bool spins)
 {
     struct c7x_device_link *link = service->config.link;
@@ -320,15 +321,10 @@ static bool serve(struct c7x_service *service, bool spins)
     return event != C7X_DEVICE_STOP;
 }
 
-bool c7x_service_serve(struct c7x_service *service)
-{
-    return serve(service, false);
-}
-
 void c7x_service_stand_in(struct c7x_service *service)
 {
     (void)c7x_os_task_be_urgent();
-    while (c7x_core_wait_until_busy(service->config.core) && c7x_service_serve(service))
+    while (c7x_core_wait_until_busy(service->config.core) && serve(service, false))
         continue;
 }
 

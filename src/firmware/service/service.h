@@ -43,12 +43,10 @@ struct c7x_service_config {
 enum c7x_status c7x_service_create(const struct c7x_service_config *config,
                                    struct c7x_service **out_service) C7X_NODISCARD;
 /*
- * The receiving role: waits for one event of the link and answers or routes it. One task has it at
- * a time: the core's own while it is idle, so that a request needs no hand-over; while a job runs,
- * another one stands in. False: the link says stop; the core has been told.
+ * The receiving role takes the events of the link, one by one, and answers or routes them. One task
+ * has it at a time: the core's own while it is idle, so that a request needs no hand-over; while a
+ * job runs, another one stands in: this is its life, until the core has stopped.
  */
-bool c7x_service_serve(struct c7x_service *service);
-/* The life of the task that stands in, until the core has stopped. */
 void c7x_service_stand_in(struct c7x_service *service);
 /* For struct c7x_core_config: idle, wake, leave, expect, with the service as context. */
 void c7x_service_idle(void *service);

@@ -287,11 +287,6 @@ enum c7x_status c7x_ring_device_receive(struct c7x_ring_device *ring, uint8_t *f
     return C7X_OK;
 }
 
-bool c7x_ring_device_has_frame(const struct c7x_ring_device *ring)
-{
-    return c7x_virtqueue_has_available(&ring->to_device);
-}
-
 bool c7x_ring_device_await_frame(struct c7x_ring_device *ring)
 {
     return c7x_virtqueue_await_available(&ring->to_device);

@@ -78,7 +78,6 @@ enum c7x_status c7x_ring_device_send(struct c7x_ring_device *ring, const uint8_t
                                      size_t size) C7X_NODISCARD;
 enum c7x_status c7x_ring_device_receive(struct c7x_ring_device *ring, uint8_t *frame,
                                         size_t *out_size) C7X_NODISCARD;
-bool c7x_ring_device_has_frame(const struct c7x_ring_device *ring);
 bool c7x_ring_device_await_frame(struct c7x_ring_device *ring);
 /* Does not want the bell, for now. */
 void c7x_ring_device_await_nothing(struct c7x_ring_device *ring);
