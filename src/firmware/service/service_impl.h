@@ -75,7 +75,7 @@ _Static_assert(offsetof(struct c7x_service_usual_job, inputs) == sizeof(struct c
  */
 struct c7x_session {
     struct c7x_service *service;
-    struct c7x_session *next;     /* under the service's lock, as far as `errors` */
+    struct c7x_session *next; /* under the service's lock, as far as `errors` */
     struct c7x_session *next_of_bucket;
     int64_t last_frame_ns;        /* when its last frame came; the receiving role's */
     bool is_ending;               /* its last job is queued: no frame finds it any more */
