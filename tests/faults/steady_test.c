@@ -103,6 +103,22 @@ static void the_firmware_allocates_nothing(void **state)
     assert_int_equal(heap_allocations(), before);
 }
 
+/* Each run has the workspace of the one before. */
+static void runs_that_are_repeated_take_no_more(void **state)
+{
+    struct c7x_client_tensor input = {numbers, sizeof numbers, 1, C7X_DTYPE_FLOAT, 32, 0, {COUNT}};
+    struct c7x_client_tensor output;
+    int count = 1;
+    (void)state;
+    for (int i = 0; i < FIRST; i++)
+        infer((float)i);
+    uint64_t before = heap_allocations();
+    assert_int_equal(
+        c7x_client_infer_repeat(client, handle, 0, &input, 1, &output, &count, NULL, 10 * ROUNDS),
+        C7X_OK);
+    assert_int_equal(heap_allocations(), before);
+}
+
 static void neither_does_the_client(void **state)
 {
     (void)state;
@@ -148,6 +164,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_firmware_allocates_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(runs_that_are_repeated_take_no_more, set_up, tear_down),
         cmocka_unit_test_setup_teardown(neither_does_the_client, set_up, tear_down),
         cmocka_unit_test_setup_teardown(outputs_are_computed_in_the_window, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_input_in_the_window_is_read_first, set_up, tear_down),

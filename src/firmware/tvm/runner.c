@@ -308,6 +308,14 @@ static void run_print_profile(void *opaque)
     instance->print_profile();
 }
 
+/* What the module took of memory in the run before; the outputs of the last run stay until they are
+ * placed. */
+static void give_workspace_back(const struct instance *instance)
+{
+    c7x_tvm_workspace_clear(instance->context.workspace);
+    (void)c7x_heap_free_owner(c7x_tvm.heap, instance->context.workspace_owner);
+}
+
 static int run_once(struct instance *instance, const struct c7x_infer *infer, TVMFFIAny *output,
                     uint64_t *out_cycles)
 {
@@ -406,6 +414,8 @@ static enum c7x_status run(struct instance *instance, const struct c7x_infer *in
     (void)TVMDSPRegFileCleanup();
     C7X_RETURN_IF_ERROR(reserve_inputs(instance, infer->input_count, error));
     for (uint32_t i = 0; i < repeat_count; i++) {
+        if (i > 0)
+            give_workspace_back(instance);
         result->return_value = run_once(instance, infer, &output, &result->cycles);
         if (result->return_value != 0)
             return refuse_call(instance, result->return_value, error);

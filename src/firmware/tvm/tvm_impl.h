@@ -115,6 +115,8 @@ void c7x_tvm_free(void *block);
 
 /* For one call; `target` as in struct c7x_trace_origin. NULL: another call has it. */
 struct c7x_tvm_workspace *c7x_tvm_workspace_take(uint32_t target);
+/* Nobody uses any more what was taken of it. NULL is legal. */
+void c7x_tvm_workspace_clear(struct c7x_tvm_workspace *workspace);
 /* The call has ended, however it did. NULL is legal. */
 void c7x_tvm_workspace_give(struct c7x_tvm_workspace *workspace);
 /* NULL: it has no room, or there is no workspace; the heap has to do. */

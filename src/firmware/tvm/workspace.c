@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Workspace: what a call takes from TVMBackendAllocWorkspace and gives back before it returns, last
- * in first out. Each target holds a block as large as the calls that it ran have needed, so that
- * the next ones allocate nothing; what does not fit, and what comes in another order, is the
- * heap's.
+ * Workspace: what a call takes from TVMBackendAllocWorkspace and gives back last in first out, or
+ * leaves to its end, since its outputs may lie there. Each target holds a block as large as the
+ * calls that it ran have needed, so that the next ones allocate nothing; what does not fit, and
+ * what comes in another order, is the heap's.
  */
 #include "firmware/tvm/tvm_impl.h"
 
@@ -26,9 +26,17 @@ struct c7x_tvm_workspace *c7x_tvm_workspace_take(uint32_t target)
     if (workspace->is_taken)
         return NULL;
     workspace->is_taken = true;
-    workspace->used = workspace->wanted = 0;
-    workspace->last = NULL;
+    workspace->wanted = 0;
+    c7x_tvm_workspace_clear(workspace);
     return workspace;
+}
+
+void c7x_tvm_workspace_clear(struct c7x_tvm_workspace *workspace)
+{
+    if (workspace == NULL)
+        return;
+    workspace->used = 0;
+    workspace->last = NULL;
 }
 
 /* The block grows between two calls, when nobody is in it. Without memory for that, the next call
