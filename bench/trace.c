@@ -12,12 +12,6 @@
 #define ROUNDS 500
 #define POINTS 20000u /* short enough that some rounds are not interrupted */
 
-static void release(void *context, uint64_t address)
-{
-    (void)context;
-    (void)address;
-}
-
 /* So that the compiler keeps the loop. */
 static inline void barrier(void)
 {
@@ -59,8 +53,8 @@ static double cost(void)
 
 int main(void)
 {
-    struct c7x_recorder_window window = {
-        .buffer = aligned_alloc(128, WINDOW_BYTES), .size = WINDOW_BYTES, .release = release};
+    struct c7x_recorder_window window = {.buffer = aligned_alloc(128, WINDOW_BYTES),
+                                         .size = WINDOW_BYTES};
     if (window.buffer == NULL)
         return 1;
     double off = cost();

@@ -155,6 +155,15 @@ void c7x_test_needs_signals(void)
 #endif
 }
 
+bool c7x_test_sees_races(void)
+{
+#ifdef __SANITIZE_THREAD__
+    return true;
+#else
+    return false;
+#endif
+}
+
 void c7x_test_needs_quiet_runtime(void)
 {
 #ifdef __SANITIZE_THREAD__

@@ -41,6 +41,9 @@ bool c7x_test_wait_for_end(int watch, int timeout_ms);
 /* Skips the running test, saying why, where ThreadSanitizer hands signals on late, and counts every
  * jump out of a handler as still in it. */
 void c7x_test_needs_signals(void);
+/* Whether this build reports memory that two tasks use at once. */
+bool c7x_test_sees_races(void);
+
 /* Skips the test where the program's runtime has threads of its own. */
 void c7x_test_needs_quiet_runtime(void);
 

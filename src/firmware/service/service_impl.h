@@ -118,6 +118,7 @@ struct c7x_service {
     struct c7x_session *by_endpoint[C7X_SERVICE_BUCKETS];
     uint32_t session_count;
     const struct c7x_session *tracer; /* who records events; the receiving role's */
+    c7x_dsp_addr trace_address;       /* where it does */
     _Atomic uint32_t jobs_completed;
     _Atomic uint32_t jobs_failed;
     uint32_t short_frames; /* received with less than a header; they get no reply */

@@ -1,23 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * TRACE_BEGIN and TRACE_END: who records events, and where. The window stays pinned until the last
- * task has written into it, which may be a little longer than the session lives.
- */
+/* TRACE_BEGIN and TRACE_END: who records events, and where. */
 #include "firmware/service/service_impl.h"
 
 #define STATION "service"
 #define WINDOW_ALIGNMENT 128u /* a cache line of the DSP */
 
-static void release_window(void *service, uint64_t address)
-{
-    c7x_service_unpin(service, address);
-}
-
 static enum c7x_status refuse_second(const struct c7x_service *service, struct c7x_error *error)
 {
     char who[C7X_SESSION_DESCRIPTION_MAX];
-    if (service->tracer == NULL)
-        return c7x_error_set(error, C7X_BUSY, STATION, "two traces before are still being ended");
     c7x_session_describe(service->tracer, who);
     return c7x_error_set(error, C7X_BUSY, STATION, "%s records events already", who);
 }
@@ -49,18 +39,18 @@ enum c7x_status c7x_service_trace_begin(struct c7x_session *session,
     struct c7x_recorder_window window = {
         .size = request->body.trace_begin.size,
         .core_number = service->config.core->config.number,
-        .release = release_window,
-        .context = service,
-        .address = request->body.trace_begin.address,
     };
     if (service->tracer != NULL)
         return refuse_second(service, error);
     C7X_RETURN_IF_ERROR(pin_window(session, request, error));
-    window.buffer = c7x_memory_pointer(service->config.memory, window.address, window.size);
-    if (c7x_recorder_begin(&window) != C7X_OK) {
-        c7x_service_unpin(service, window.address);
-        return refuse_second(service, error);
+    window.buffer =
+        c7x_memory_pointer(service->config.memory, request->body.trace_begin.address, window.size);
+    enum c7x_status status = c7x_recorder_begin(&window);
+    if (status != C7X_OK) {
+        c7x_service_unpin(service, request->body.trace_begin.address);
+        return c7x_error_set(error, status, STATION, "the recorder cannot begin");
     }
+    service->trace_address = request->body.trace_begin.address;
     service->tracer = session;
     return C7X_OK;
 }
@@ -79,4 +69,5 @@ void c7x_service_trace_drop(const struct c7x_session *session)
         return;
     session->service->tracer = NULL;
     c7x_recorder_end();
+    c7x_service_unpin(session->service, session->service->trace_address);
 }

@@ -10,39 +10,23 @@
 #define MARK_BUSY 1u
 
 /*
- * One window. It is in use as long as `users` is not 0: one for the recording itself, and one for
- * each task that is just writing. So it ends without waiting, and a task that is held up in the
- * middle finds its window still there.
+ * Who records is in one word, which each event changes once when it begins and once when it is
+ * written: how many tasks write just now, whether the window is in use, and the number of the next
+ * event. A task writes with interrupts off, so that it is soon out again, and end waits for it.
  */
-struct recorder {
+#define WRITER ((uint64_t)1)
+#define WRITERS ((uint64_t)UINT16_MAX)
+#define IN_USE ((uint64_t)1 << 16)
+#define NUMBER_SHIFT 32
+
+static struct {
+    _Atomic uint64_t state;
     struct c7x_recorder_window window;
     uint64_t *records;
     uint32_t capacity;
-    _Atomic uint32_t next; /* number of the next event */
-    _Atomic uint32_t users;
-};
-
-static struct recorder recorders[2];       /* one may still be in use when the next begins */
-static _Atomic(struct recorder *) current; /* NULL: off */
-
-/* ---- In use ---- */
-
-static bool enter(struct recorder *self)
-{
-    uint32_t users = atomic_load_explicit(&self->users, memory_order_relaxed);
-    while (users != 0)
-        if (atomic_compare_exchange_weak_explicit(&self->users, &users, users + 1,
-                                                  memory_order_acquire, memory_order_relaxed))
-            return true;
-    return false;
-}
-
-static void leave(struct recorder *self)
-{
-    const struct c7x_recorder_window window = self->window; /* the next begin may change it */
-    if (atomic_fetch_sub_explicit(&self->users, 1, memory_order_acq_rel) == 1)
-        window.release(window.context, window.address);
-}
+    struct c7x_os_event is_left; /* by the last writer, after the end */
+    bool has_event;
+} recorder;
 
 /* ---- Writing ---- */
 
@@ -60,99 +44,100 @@ static bool claim(uint64_t *record, uint32_t mark)
                                        __ATOMIC_RELAXED);
 }
 
-/* Each word with release, so that none is seen before the mark says busy. */
-static void put(uint64_t *record, const struct c7x_trace_record *value)
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the words of a record");
+
+/* struct c7x_trace_record, by words: put together from bytes, it would cost as much as all the
+ * rest. Each word with release, so that none is seen before the mark says busy. */
+static void put(uint64_t *record, uint32_t mark, enum c7x_event event,
+                const struct c7x_trace_origin *origin, uint32_t argument)
 {
-    uint64_t words[RECORD_WORDS];
-    memcpy(words, value, sizeof words);
-    for (size_t i = 1; i < RECORD_WORDS; i++)
-        __atomic_store_n(record + i, words[i], __ATOMIC_RELEASE);
-    __atomic_store_n(record, words[0], __ATOMIC_RELEASE);
-    c7x_os_cache_writeback(record, sizeof *value);
+    uint64_t what = (uint64_t)(uint8_t)event | (uint64_t)origin->target << 8 |
+                    (uint64_t)(uint16_t)origin->type << 16;
+    __atomic_store_n(record + 1, (uint64_t)c7x_os_clock_ns(), __ATOMIC_RELEASE);
+    __atomic_store_n(record + 2, origin->session | (uint64_t)origin->seq << 32, __ATOMIC_RELEASE);
+    __atomic_store_n(record + 3, origin->module | (uint64_t)argument << 32, __ATOMIC_RELEASE);
+    __atomic_store_n(record, mark | what << 32, __ATOMIC_RELEASE);
+    c7x_os_cache_writeback(record, sizeof(struct c7x_trace_record));
 }
 
-static void publish(const struct recorder *self, uint32_t written)
+static void publish(uint32_t written)
 {
-    uint8_t *header = self->window.buffer;
+    uint8_t *header = recorder.window.buffer;
     uint32_t *word = (uint32_t *)(void *)(header + offsetof(struct c7x_trace_window, written));
     __atomic_store_n(word, written, __ATOMIC_RELEASE);
     c7x_os_cache_writeback(word, sizeof *word);
 }
 
-static void write_event(struct recorder *self, enum c7x_event event,
+static void write_event(uint32_t number, enum c7x_event event,
                         const struct c7x_trace_origin *origin, uint32_t argument)
 {
-    uint32_t number = atomic_fetch_add_explicit(&self->next, 1, memory_order_relaxed);
     uint32_t mark = 2 * (number + 1);
-    uint64_t *record = self->records + (number & (self->capacity - 1)) * RECORD_WORDS;
-    const struct c7x_trace_record value = {
-        .mark = wire_u32_put(mark),
-        .event = (uint8_t)event,
-        .target = origin->target,
-        .type = {(uint8_t)origin->type, (uint8_t)(origin->type >> 8)},
-        .time_ns = wire_u64_put((uint64_t)c7x_os_clock_ns()),
-        .session = wire_u32_put(origin->session),
-        .seq = wire_u32_put(origin->seq),
-        .module = wire_u32_put(origin->module),
-        .argument = wire_u32_put(argument),
-    };
+    uint64_t *record = recorder.records + (number & (recorder.capacity - 1)) * RECORD_WORDS;
     if (claim(record, mark))
-        put(record, &value);
-    publish(self, number + 1);
+        put(record, mark, event, origin, argument);
+    publish(number + 1);
+}
+
+static void leave(void)
+{
+    uint64_t before = atomic_fetch_sub_explicit(&recorder.state, WRITER, memory_order_release);
+    if ((before & (IN_USE | WRITERS)) == WRITER)
+        c7x_os_event_set(&recorder.is_left);
 }
 
 static void record_event(enum c7x_event event, const struct c7x_trace_origin *origin,
                          uint32_t argument)
 {
-    struct recorder *self = atomic_load_explicit(&current, memory_order_acquire);
-    if (self == NULL || !enter(self))
-        return;
-    write_event(self, event, origin, argument);
-    leave(self);
+    c7x_os_interrupts_off();
+    uint64_t state = atomic_fetch_add_explicit(
+        &recorder.state, ((uint64_t)1 << NUMBER_SHIFT) + WRITER, memory_order_acquire);
+    if ((state & IN_USE) != 0)
+        write_event((uint32_t)(state >> NUMBER_SHIFT), event, origin, argument);
+    leave();
+    c7x_os_interrupts_on();
 }
 
 /* ---- On and off ---- */
 
-static void write_header(const struct recorder *self)
+static void write_header(void)
 {
     const struct c7x_trace_window header = {
         .magic = wire_u32_put(C7X_WIRE_TRACE_MAGIC),
-        .capacity = wire_u32_put(self->capacity),
-        .core = wire_u32_put(self->window.core_number),
+        .capacity = wire_u32_put(recorder.capacity),
+        .core = wire_u32_put(recorder.window.core_number),
     };
-    memset(self->records, 0, self->capacity * sizeof(struct c7x_trace_record));
-    memcpy(self->window.buffer, &header, sizeof header);
-    c7x_os_cache_writeback(self->window.buffer,
-                           sizeof header + self->capacity * sizeof(struct c7x_trace_record));
+    memset(recorder.records, 0, recorder.capacity * sizeof(struct c7x_trace_record));
+    memcpy(recorder.window.buffer, &header, sizeof header);
+    c7x_os_cache_writeback(recorder.window.buffer,
+                           sizeof header + recorder.capacity * sizeof(struct c7x_trace_record));
 }
 
 enum c7x_status c7x_recorder_begin(const struct c7x_recorder_window *window)
 {
-    struct recorder *self = &recorders[0];
     uint8_t *buffer = window->buffer;
-    if (atomic_load(&current) != NULL)
+    uint64_t state = atomic_load(&recorder.state);
+    if ((state & IN_USE) != 0)
         return C7X_BUSY;
-    if (atomic_load(&self->users) != 0)
-        self = &recorders[1];
-    if (atomic_load(&self->users) != 0)
-        return C7X_BUSY;
+    if (!recorder.has_event)
+        C7X_RETURN_IF_ERROR(c7x_os_event_init(&recorder.is_left)); /* for good */
+    recorder.has_event = true;
     uint64_t room =
         (window->size - sizeof(struct c7x_trace_window)) / sizeof(struct c7x_trace_record);
-    self->window = *window;
-    self->records = (uint64_t *)(void *)(buffer + sizeof(struct c7x_trace_window));
-    for (self->capacity = 1u << 26; self->capacity > room;)
-        self->capacity >>= 1;
-    atomic_store(&self->next, 0);
-    write_header(self);
-    atomic_store(&self->users, 1);
-    atomic_store(&current, self);
+    recorder.window = *window;
+    recorder.records = (uint64_t *)(void *)(buffer + sizeof(struct c7x_trace_window));
+    for (recorder.capacity = 1u << 26; recorder.capacity > room;)
+        recorder.capacity >>= 1;
+    write_header();
+    while (!atomic_compare_exchange_weak(&recorder.state, &state, (state & WRITERS) | IN_USE))
+        continue; /* a task has seen the sink that was, and finds nothing in use */
     c7x_trace_set_sink(record_event);
     return C7X_OK;
 }
 
 void c7x_recorder_end(void)
 {
-    struct recorder *self = atomic_exchange(&current, NULL);
     c7x_trace_set_sink(NULL);
-    leave(self);
+    atomic_fetch_and(&recorder.state, ~IN_USE);
+    while ((atomic_load(&recorder.state) & WRITERS) != 0)
+        (void)c7x_os_event_wait(&recorder.is_left, C7X_OS_FOREVER);
 }

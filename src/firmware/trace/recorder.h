@@ -19,17 +19,13 @@ struct c7x_recorder_window {
     void *buffer; /* a multiple of 128 */
     size_t size;  /* C7X_WIRE_TRACE_MIN or more */
     uint32_t core_number;
-    /* Called once, when no task writes there any more: by end, or by the last one that does. It may
-     * take no lock that anybody holds at a trace point. */
-    void (*release)(void *context, uint64_t address);
-    void *context;
-    uint64_t address;
 };
 
-/* Writes the header and records from now on. C7X_BUSY: it records already, or tasks are still busy
- * with windows before. */
+/* Writes the header and records from now on; begin and end come from one task at a time. C7X_BUSY:
+ * it records already. C7X_NOMEM. */
 enum c7x_status c7x_recorder_begin(const struct c7x_recorder_window *window) C7X_NODISCARD;
-/* Records no more, after a successful begin. */
+/* Records no more, after a successful begin. It waits for events that are just being written: when
+ * it returns, nobody writes into the window any more. */
 void c7x_recorder_end(void);
 
 #endif
