@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/log.h"
+#include "base/pause.h"
 #include "os/os.h"
 #include "transport/emulator/ring.h"
 #include "transport/emulator/setup.h"
@@ -382,7 +383,7 @@ static bool spin_on_watched(struct emulator_device *device, uint32_t *out_endpoi
     bool found = read_watched(device, out_endpoint, frame, out_size);
     bool goes_on = !found && device->watched_count != 0 && !shares_processor(device);
     for (int i = 1; i < C7X_SPIN_LOOKS && goes_on && !found; i++) {
-        c7x_spin_pause();
+        c7x_pause();
         found = read_watched(device, out_endpoint, frame, out_size);
     }
     if (found)

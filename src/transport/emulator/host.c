@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "transport/emulator/emulator.h"
 
+#include "base/pause.h"
 #include "os/os.h"
 #include "transport/emulator/ring.h"
 #include "transport/emulator/spin.h"
@@ -303,7 +304,7 @@ static enum c7x_status look(struct emulator_link *link, uint8_t *frame, size_t *
     if (status != C7X_BUSY || c7x_ring_host_shares_processor(&link->ring))
         return status;
     for (int i = 1; i < C7X_SPIN_LOOKS && status == C7X_BUSY; i++) {
-        c7x_spin_pause();
+        c7x_pause();
         status = c7x_ring_host_receive(&link->ring, frame, out_size);
     }
     return status;

@@ -45,14 +45,4 @@ static inline void c7x_spin_end(struct c7x_spin *spin)
     spin->since_ns = 0;
 }
 
-/* Between two looks. */
-static inline void c7x_spin_pause(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 #endif
