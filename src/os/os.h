@@ -128,10 +128,13 @@ struct c7x_os_fault {
 
 /*
  * From now on a fault of the calling task calls this, in the task, interrupts off once more; it may
- * leave by longjmp. When it returns, the core goes down as without it. Once in a process; for good.
+ * leave by longjmp. When it returns, the core goes down as without it. Each task for itself, with
+ * one function for all of them.
  */
 enum c7x_status
 c7x_os_catch_faults(void (*catch_fault)(const struct c7x_os_fault *fault)) C7X_NODISCARD;
+/* The calling task's no more: it ends before the process does. Legal without the above. */
+void c7x_os_release_faults(void);
 
 /*
  * Calls run(context), code that may do anything; false, and what it did, when it was ended in the

@@ -7,13 +7,17 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <ucontext.h>
 
 #define SIGNAL_STACK_BYTES ((size_t)64 << 10)
 
-static void (*catcher)(const struct c7x_os_fault *fault);
-static _Thread_local bool is_watched; /* this thread */
+static void (*_Atomic catcher)(const struct c7x_os_fault *fault);
+/* Of this thread. */
+static _Thread_local bool is_watched;
+static _Thread_local stack_t signal_stack;
+static _Thread_local stack_t stack_before; /* a sanitizer's */
 
 static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
 
@@ -71,7 +75,7 @@ void c7x_os_port_raise_fault(const struct c7x_os_fault *fault)
         return;
     c7x_os_port_end_try(fault);
     c7x_os_interrupts_off();
-    catcher(fault);
+    atomic_load (&catcher)(fault);
     c7x_os_interrupts_restore(c7x_os_interrupts_depth() - 1);
 }
 
@@ -140,14 +144,12 @@ enum c7x_status c7x_os_catch_faults(void (*catch_fault)(const struct c7x_os_faul
 {
     struct sigaction action = {.sa_sigaction = handle_fault,
                                .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
-    stack_t stack = {.ss_size = SIGNAL_STACK_BYTES};
-    stack.ss_sp =
-        malloc(stack.ss_size); /* as long as the thread, which is as long as the process */
-    if (stack.ss_sp == NULL || sigaltstack(&stack, NULL) != 0) {
-        free(stack.ss_sp);
+    signal_stack = (stack_t){.ss_sp = malloc(SIGNAL_STACK_BYTES), .ss_size = SIGNAL_STACK_BYTES};
+    if (signal_stack.ss_sp == NULL || sigaltstack(&signal_stack, &stack_before) != 0) {
+        free(signal_stack.ss_sp);
         return C7X_NOMEM;
     }
-    catcher = catch_fault;
+    atomic_store(&catcher, catch_fault);
     is_watched = true;
     sigemptyset(&action.sa_mask);
     sigaddset(&action.sa_mask, C7X_OS_PORT_INTERRUPT); /* none on this stack */
@@ -155,4 +157,13 @@ enum c7x_status c7x_os_catch_faults(void (*catch_fault)(const struct c7x_os_faul
         if (sigaction(signals[i], &action, NULL) != 0)
             return C7X_GENERIC;
     return C7X_OK;
+}
+
+void c7x_os_release_faults(void)
+{
+    if (!is_watched)
+        return;
+    is_watched = false;
+    (void)sigaltstack(&stack_before, NULL);
+    free(signal_stack.ss_sp);
 }
