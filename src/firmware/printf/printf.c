@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "firmware/printf/printf.h"
 
+#include "base/pause.h"
 #include "os/os.h"
 
 #include <stdio.h>
@@ -55,11 +56,30 @@ void c7x_printf_select(struct c7x_printf *self)
     c7x_os_set_local(C7X_OS_LOCAL_PRINTF, self);
 }
 
+struct c7x_printf *c7x_printf_selected(void)
+{
+    return c7x_os_local(C7X_OS_LOCAL_PRINTF);
+}
+
 /* NULL: there is none, or it has no buffer. */
 static struct c7x_printf *selected(void)
 {
-    struct c7x_printf *self = c7x_os_local(C7X_OS_LOCAL_PRINTF);
+    struct c7x_printf *self = c7x_printf_selected();
     return self != NULL && self->buffer != NULL ? self : NULL;
+}
+
+/* Nothing ends who holds it: interrupts are off, and what the module gave has been read before. */
+static void lock(struct c7x_printf *self)
+{
+    c7x_os_interrupts_off();
+    while (atomic_exchange_explicit(&self->is_locked, true, memory_order_acquire))
+        c7x_pause();
+}
+
+static void unlock(struct c7x_printf *self)
+{
+    atomic_store_explicit(&self->is_locked, false, memory_order_release);
+    c7x_os_interrupts_on();
 }
 
 static uint32_t room_of(const struct c7x_printf *self)
@@ -110,10 +130,12 @@ int c7x_shm_vprintf(const char *format, va_list arguments)
     c7x_os_interrupts_off(); /* the C library may hold locks of its own */
     va_copy(again, arguments);
     length = vsnprintf(scratch, sizeof(scratch), format, arguments);
+    lock(self);
     if (length >= 0 && (size_t)length < sizeof(scratch))
         append(self, scratch, (size_t)length);
     else if (length >= 0)
         append_in_place(self, (size_t)length, format, again);
+    unlock(self);
     va_end(again);
     c7x_os_interrupts_on();
     return length;
@@ -134,8 +156,11 @@ int c7x_shm_puts(const char *text)
     struct c7x_printf *self = selected();
     if (self == NULL)
         return -1;
-    append(self, text, strlen(text));
+    size_t length = strlen(text);
+    lock(self);
+    append(self, text, length);
     append(self, "\n", 1);
+    unlock(self);
     return 0;
 }
 
@@ -145,6 +170,9 @@ int c7x_shm_fputs(const char *text, void *stream)
     (void)stream;
     if (self == NULL)
         return -1;
-    append(self, text, strlen(text));
+    size_t length = strlen(text);
+    lock(self);
+    append(self, text, length);
+    unlock(self);
     return 0;
 }

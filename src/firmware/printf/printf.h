@@ -4,8 +4,9 @@
  * 0x50524E54, u32 bytes written, u32 text bytes that fit (size - 16), u32 bytes lost, text.
  *
  * A job that may print selects its client's buffer before the call and takes the byte count after
- * it. The selection belongs to the task, so a job that is pre-empted keeps its own. The host may
- * write anything into the buffer at any time: nothing is ever read back from it.
+ * it. The selection belongs to the task, so a job that is pre-empted keeps its own; several tasks
+ * may select one buffer. The host may write anything into the buffer at any time: nothing is ever
+ * read back from it.
  */
 #ifndef C7X_FIRMWARE_PRINTF_PRINTF_H
 #define C7X_FIRMWARE_PRINTF_PRINTF_H
@@ -13,6 +14,7 @@
 #include "base/compiler.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +27,7 @@ struct c7x_printf {
     uint32_t text_size;
     uint32_t written;
     uint32_t lost;
+    atomic_bool is_locked; /* the tasks of a parallel region print into one buffer */
 };
 
 /* Binds to a buffer of more than C7X_PRINTF_HEADER_BYTES and writes its header. */
@@ -36,6 +39,7 @@ uint32_t c7x_printf_finish(struct c7x_printf *self);
 
 /* Whose text the functions below write, from this task; NULL: dropped (they return -1). */
 void c7x_printf_select(struct c7x_printf *self);
+struct c7x_printf *c7x_printf_selected(void);
 
 /* What modules import as printf, vprintf, puts and fputs. Text that does not fit is cut and counted
  * as lost. */
