@@ -46,6 +46,8 @@ bool c7x_tvm_reserve_scratch(struct c7x_tvm_context *context, uint32_t bytes)
     struct c7x_tvm_scratch *scratch = &context->scratch;
     if (scratch->copy != NULL || bytes == 0)
         return true;
+    if (context->is_task)
+        return false;
     c7x_tvm_export_enter();
     scratch->copy = c7x_heap_alloc(c7x_tvm.heap, context->owner, bytes, 0);
     c7x_tvm_export_leave();

@@ -55,7 +55,7 @@ int TVMBackendGetFuncFromEnv(void *module, const char *name, void **out_function
 int TVMBackendRegisterSystemLibSymbol(const char *name, void *symbol)
 {
     struct c7x_tvm_context *context = c7x_tvm_context();
-    if (context == NULL || context->symbol_count == C7X_TVM_SYMBOL_COUNT_MAX)
+    if (context == NULL || context->is_task || context->symbol_count == C7X_TVM_SYMBOL_COUNT_MAX)
         return -1;
     if (context->symbols == NULL)
         context->symbols = c7x_tvm_alloc(C7X_TVM_SYMBOL_COUNT_MAX * sizeof(*context->symbols), 0,
@@ -63,24 +63,5 @@ int TVMBackendRegisterSystemLibSymbol(const char *name, void *symbol)
     if (context->symbols == NULL)
         return -1;
     context->symbols[context->symbol_count++] = (struct c7x_tvm_symbol){name, symbol};
-    return 0;
-}
-
-/* One core: the tasks run in order, as one section. */
-int TVMBackendParallelLaunch(FTVMParallelLambda function, void *data, int num_task)
-{
-    TVMParallelGroupEnv env = {NULL, num_task <= 0 ? 1 : num_task};
-    int32_t depth = c7x_tvm_section_enter();
-    int result = 0;
-    for (int task = 0; task < env.num_task && result == 0; task++)
-        result = function(task, &env, data);
-    c7x_tvm_section_leave(depth);
-    return result;
-}
-
-int TVMBackendParallelBarrier(int task_id, TVMParallelGroupEnv *env)
-{
-    (void)task_id;
-    (void)env;
     return 0;
 }

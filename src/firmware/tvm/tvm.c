@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "firmware/tvm/tvm.h"
 
+#include "firmware/tvm/parallel.h"
 #include "firmware/tvm/platform.h"
 #include "firmware/tvm/tvm_impl.h"
 
@@ -16,6 +17,15 @@ void c7x_tvm_init(const struct c7x_tvm_config *config)
     has_lock = true;
     g_l2_mem_addr = config->l2;
     g_l2_mem_size = config->l2_size;
+    c7x_tvm_threads_stop();
+    if (config->threads > 1)
+        c7x_tvm_threads_start(config->threads);
+}
+
+void c7x_tvm_deinit(void)
+{
+    c7x_tvm_threads_stop();
+    c7x_tvm_release_workspaces();
 }
 
 struct c7x_tvm_context *c7x_tvm_context(void)
@@ -60,7 +70,7 @@ static void note_length(struct c7x_tvm_context *context)
 void c7x_tvm_section_leave(int32_t depth)
 {
     struct c7x_tvm_context *context = c7x_tvm_context();
-    if (context == NULL || depth < 0 || depth >= context->section_depth)
+    if (context == NULL || depth < context->section_floor || depth >= context->section_depth)
         return;
     context->section_depth = depth;
     if (depth != 0)
@@ -116,8 +126,11 @@ void c7x_tvm_end_call(enum c7x_tvm_end end, const struct c7x_os_fault *fault)
 void c7x_tvm_end_section(void)
 {
     const struct c7x_tvm_context *context = c7x_tvm_context();
-    if (context != NULL && context->section_depth > 0 && c7x_os_interrupts_depth() == 1)
+    if (context == NULL || context->section_depth == 0)
+        return;
+    if (c7x_os_interrupts_depth() == 1)
         c7x_tvm_end_call(C7X_TVM_STUCK, NULL);
+    c7x_tvm_region_end_tasks(context);
 }
 
 void c7x_tvm_resume(void)

@@ -19,10 +19,18 @@ struct c7x_tvm_config {
     uint8_t *l2;    /* scratch that a module may use during its call */
     uint32_t l2_size;
     bool guard; /* modules' blocks end before a page that nobody can touch (memory/heap.h) */
+    /* How many run the tasks of a parallel region, with the one that launches it; 0 and 1: that one
+     * alone, in order. And what catches faults of the others (os/os.h); NULL: nothing. */
+    uint32_t threads;
+    void (*catch_fault)(const struct c7x_os_fault *fault);
 };
+
+#define C7X_TVM_THREADS_MAX 64u
 
 /* Before the first module or model is loaded, and while none is. */
 void c7x_tvm_init(const struct c7x_tvm_config *config);
+/* Ends the threads, and gives back the workspace that targets hold. Legal without the above. */
+void c7x_tvm_deinit(void);
 
 /* Why a call ends before its entry has returned. After the last two the instance is faulty: it can
  * only be unbound. */
@@ -43,7 +51,8 @@ void c7x_tvm_end_call(enum c7x_tvm_end end, const struct c7x_os_fault *fault);
 
 /*
  * The same for C7X_TVM_STUCK when this may be anywhere: only in the module's own code, in a
- * critical section.
+ * critical section. In a parallel region it ends the tasks of the other threads, too, and may
+ * return before the call has ended.
  */
 void c7x_tvm_end_section(void);
 

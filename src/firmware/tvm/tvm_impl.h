@@ -53,6 +53,8 @@ struct c7x_tvm_context {
     bool out_of_memory;
     struct c7x_oom oom; /* of the first request that failed in this call */
     int32_t section_depth;
+    int32_t section_floor;           /* no section at or below it ends: a parallel region's own */
+    bool is_task;                    /* of another's region, on a thread of its own (parallel.c) */
     uint32_t section_number;         /* how many outermost ones have begun in this call */
     int export_depth;                /* firmware code works for the module: nothing may end it */
     bool is_open;                    /* its sections do not hold interrupts off */
@@ -94,7 +96,8 @@ void c7x_tvm_export_leave(void);
 
 /* ---- active.c: whose L2 it is ---- */
 
-/* Room to save what the module has there, unless it has some. False when out of memory. */
+/* Room to save what the module has there, unless it has some. False when out of memory, and for a
+ * task on another thread: it is the call that reserves. */
 bool c7x_tvm_reserve_scratch(struct c7x_tvm_context *context, uint32_t bytes);
 /* Makes it this module's, if it is not. Interrupts are off. */
 void c7x_tvm_activate(struct c7x_tvm_context *context);
@@ -110,11 +113,15 @@ void c7x_tvm_free(void *block);
 
 /* ---- workspace.c ---- */
 
-/* As many as there are targets, and one for calls of none. */
-#define C7X_TVM_WORKSPACE_COUNT 16u
+/* As many as there are targets, and one for calls of none; then one for each thread but the
+ * core's. */
+#define C7X_TVM_WORKSPACE_TARGETS 16u
+#define C7X_TVM_WORKSPACE_COUNT (C7X_TVM_WORKSPACE_TARGETS + C7X_TVM_THREADS_MAX - 1)
 
 /* For one call; `target` as in struct c7x_trace_origin. NULL: another call has it. */
 struct c7x_tvm_workspace *c7x_tvm_workspace_take(uint32_t target);
+/* For the tasks of one region that this thread, from 1 on, runs. */
+struct c7x_tvm_workspace *c7x_tvm_workspace_take_of_thread(uint32_t thread);
 /* Nobody uses any more what was taken of it. NULL is legal. */
 void c7x_tvm_workspace_clear(struct c7x_tvm_workspace *workspace);
 /* The call has ended, however it did. NULL is legal. */

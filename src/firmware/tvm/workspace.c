@@ -20,15 +20,24 @@ _Static_assert(sizeof(struct piece) <= C7X_HEAP_ALIGNMENT_DEFAULT, "fits before 
 
 static struct c7x_tvm_workspace workspaces[C7X_TVM_WORKSPACE_COUNT];
 
-struct c7x_tvm_workspace *c7x_tvm_workspace_take(uint32_t target)
+static struct c7x_tvm_workspace *take(struct c7x_tvm_workspace *workspace)
 {
-    struct c7x_tvm_workspace *workspace = &workspaces[target % C7X_TVM_WORKSPACE_COUNT];
     if (workspace->is_taken)
         return NULL;
     workspace->is_taken = true;
     workspace->wanted = 0;
     c7x_tvm_workspace_clear(workspace);
     return workspace;
+}
+
+struct c7x_tvm_workspace *c7x_tvm_workspace_take(uint32_t target)
+{
+    return take(&workspaces[target % C7X_TVM_WORKSPACE_TARGETS]);
+}
+
+struct c7x_tvm_workspace *c7x_tvm_workspace_take_of_thread(uint32_t thread)
+{
+    return take(&workspaces[C7X_TVM_WORKSPACE_TARGETS + thread - 1]);
 }
 
 void c7x_tvm_workspace_clear(struct c7x_tvm_workspace *workspace)
