@@ -120,14 +120,16 @@ static bool build_memory(int control, bool strict)
                                       windows[CARVEOUT].size, strict, &core.link) == C7X_OK;
 }
 
-static enum c7x_status build_modules(bool guard)
+static enum c7x_status build_modules(const struct c7x_emulator_core_settings *settings)
 {
     struct c7x_tvm_config tvm = {
         .heap = core.heap,
         .fast_heap = core.fast_heap,
         .l2 = core.memory.windows[L2].pointer,
         .l2_size = (uint32_t)core.memory.windows[L2].size,
-        .guard = guard,
+        .guard = settings->guard,
+        .threads = settings->threads,
+        .catch_fault = c7x_service_catch_fault,
     };
     struct c7x_module_config modules = {
         .heap = core.heap, .exports = &c7x_exports, .kind = &c7x_tvm_kind, .memory = &core.memory};
@@ -203,7 +205,7 @@ int c7x_emulator_core_run(int control, struct c7x_log_memory *log,
 {
     log_memory = log;
     c7x_log_set_sink(write_log);
-    if (!build_memory(control, settings->strict) || build_modules(settings->guard) != C7X_OK ||
+    if (!build_memory(control, settings->strict) || build_modules(settings) != C7X_OK ||
         build_service(settings) != C7X_OK) {
         fprintf(stderr, "c7x_emulator: core: cannot map or build the DSP's memory\n");
         return 1;
@@ -218,7 +220,7 @@ int c7x_emulator_core_run(int control, struct c7x_log_memory *log,
     c7x_service_destroy(core.service);
     c7x_module_table_destroy(core.modules);
     c7x_tvm_model_unload_all();
-    c7x_tvm_release_workspaces();
+    c7x_tvm_deinit();
     log_what_is_left();
     c7x_heap_destroy(core.fast_heap);
     c7x_heap_destroy(core.heap);

@@ -10,6 +10,7 @@ struct c7x_emulator_core_settings {
     bool strict;         /* caches: transport/emulator/strict.h */
     bool guard;          /* struct c7x_tvm_config */
     int64_t watchdog_ns; /* struct c7x_core_config */
+    uint32_t threads;    /* struct c7x_tvm_config */
 };
 
 /*

@@ -7,6 +7,7 @@
 #include "build_id.h"
 #include "supervisor.h"
 
+#include "firmware/tvm/tvm.h"
 #include "transport/emulator/emulator.h"
 
 #include <errno.h>
@@ -24,12 +25,13 @@
 
 #define DESCRIPTORS_WANTED 8192u
 #define WATCHDOG_DEFAULT "10"
+#define THREADS_DEFAULT "1"
 
 static const char usage[] =
     "Usage: c7x_emulator [OPTIONS] --listen PATH [--foreground]\n"
     "       c7x_emulator [OPTIONS] --connection FD\n"
     "       c7x_emulator --help | --version\n"
-    "Options: --strict-cache, --guard, --core N, --watchdog SECONDS\n"
+    "Options: --strict-cache, --guard, --core N, --watchdog SECONDS, --threads N\n"
     "\n"
     "Emulates one C7x core, the first or number N, for the programs of this user that connect to "
     "the socket PATH, or for\n"
@@ -199,6 +201,19 @@ static bool parse_watchdog(const char *text, int64_t *out_ns)
     return true;
 }
 
+static bool parse_threads(const char *text, uint32_t *out_threads)
+{
+    char *end;
+    long threads = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || threads < 1 || threads > (long)C7X_TVM_THREADS_MAX) {
+        fprintf(stderr, "c7x_emulator: --threads %s is not a number from 1 to %u\n", text,
+                C7X_TVM_THREADS_MAX);
+        return false;
+    }
+    *out_threads = (uint32_t)threads;
+    return true;
+}
+
 static bool parse_core(const char *text, uint32_t *out_number)
 {
     uint32_t number = (uint32_t)(text[0] - '0');
@@ -211,32 +226,50 @@ static bool parse_core(const char *text, uint32_t *out_number)
     return true;
 }
 
+/* The environment's setting, unless it has none. */
+static const char *environment_or(const char *name, const char *otherwise)
+{
+    const char *value = getenv(name);
+    return value != NULL && *value != '\0' ? value : otherwise;
+}
+
+/* Takes an option with its value off the front. */
+static bool take_value(int *argc, char ***argv, const char *option, const char **out_value)
+{
+    if (*argc <= 2 || strcmp((*argv)[1], option) != 0)
+        return false;
+    *out_value = (*argv)[2];
+    *argc -= 2;
+    *argv += 2;
+    return true;
+}
+
+static bool take_flag(int *argc, char ***argv, const char *option, bool *out_flag)
+{
+    if (*argc <= 1 || strcmp((*argv)[1], option) != 0)
+        return false;
+    *out_flag = true;
+    (*argc)--;
+    (*argv)++;
+    return true;
+}
+
 /* Takes the leading options off; false: one is wrong. */
 static bool parse_settings(int *argc, char ***argv, struct c7x_emulator_core_settings *out_settings)
 {
-    const char *watchdog = getenv("C7X_WATCHDOG");
-    const char *guard = getenv("C7X_GUARD");
-    out_settings->guard = guard != NULL && strcmp(guard, "1") == 0;
-    for (; *argc > 1; (*argc)--, (*argv)++) {
-        if (strcmp((*argv)[1], "--strict-cache") == 0) {
-            out_settings->strict = true;
-        } else if (strcmp((*argv)[1], "--guard") == 0) {
-            out_settings->guard = true;
-        } else if (strcmp((*argv)[1], "--watchdog") == 0 && *argc > 2) {
-            watchdog = (*argv)[2];
-            (*argc)--;
-            (*argv)++;
-        } else if (strcmp((*argv)[1], "--core") == 0 && *argc > 2) {
-            if (!parse_core((*argv)[2], &out_settings->number))
-                return false;
-            (*argc)--;
-            (*argv)++;
-        } else {
-            break;
-        }
-    }
-    return parse_watchdog(watchdog != NULL && *watchdog != '\0' ? watchdog : WATCHDOG_DEFAULT,
-                          &out_settings->watchdog_ns);
+    const char *watchdog = environment_or("C7X_WATCHDOG", WATCHDOG_DEFAULT);
+    const char *threads = environment_or("C7X_THREADS", THREADS_DEFAULT);
+    const char *number = "1";
+    out_settings->guard = strcmp(environment_or("C7X_GUARD", "0"), "1") == 0;
+    while (take_flag(argc, argv, "--strict-cache", &out_settings->strict) ||
+           take_flag(argc, argv, "--guard", &out_settings->guard) ||
+           take_value(argc, argv, "--watchdog", &watchdog) ||
+           take_value(argc, argv, "--threads", &threads) ||
+           take_value(argc, argv, "--core", &number))
+        continue;
+    return parse_core(number, &out_settings->number) &&
+           parse_watchdog(watchdog, &out_settings->watchdog_ns) &&
+           parse_threads(threads, &out_settings->threads);
 }
 
 static int print_version(void)
@@ -248,7 +281,7 @@ static int print_version(void)
 
 int main(int argc, char **argv)
 {
-    struct c7x_emulator_core_settings settings = {.number = 1};
+    struct c7x_emulator_core_settings settings = {0};
     if (argc == 2 && strcmp(argv[1], "--help") == 0)
         return fputs(usage, stdout) < 0;
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
