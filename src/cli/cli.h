@@ -22,6 +22,7 @@
 
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 enum { CLI_PRIORITY_MAX = 8 }; /* the lowest */
+enum { CLI_THREADS_MAX = 64 }; /* the emulator says the same */
 enum {
     CLI_POSITIONAL_MAX = 3,
     CLI_DEVICES_MAX = 16,
@@ -46,6 +47,7 @@ struct cli_options {
     int64_t deadline_ms;
     int64_t interval_ms;  /* 0: not given */
     const char *watchdog; /* seconds; NULL: not given */
+    const char *threads;  /* NULL: not given */
     bool guard;
     uint64_t seed;
     uint64_t output_bytes; /* 0: not given */
@@ -109,6 +111,7 @@ struct cli {
 #define CLI_OPTION_WATCHDOG 0x400000u
 #define CLI_OPTION_GUARD 0x800000u
 #define CLI_OPTION_RATE 0x1000000u
+#define CLI_OPTION_THREADS 0x2000000u
 /* Not an option: of a number the sign says nothing, so -12 is the argument 12. */
 #define CLI_UNSIGNED_ARGUMENT 0x8000u
 

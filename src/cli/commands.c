@@ -60,7 +60,8 @@ const struct cli_command cli_commands[] = {
     {"explain", "CODE", "Explain an error, by number or name", cli_explain,
      CLI_OPTION_JSON | CLI_OPTION_HELP | CLI_UNSIGNED_ARGUMENT, 1, 1, false, false},
     {"emulator", "start|stop|restart|status", "Start, stop or show the shared emulator",
-     cli_emulator, TEXT | CLI_OPTION_WATCHDOG | CLI_OPTION_GUARD, 1, 1, false, false},
+     cli_emulator, TEXT | CLI_OPTION_WATCHDOG | CLI_OPTION_GUARD | CLI_OPTION_THREADS, 1, 1, false,
+     false},
     {"help", "[COMMAND|errors]", "Explain a command, or list the errors", cli_help, CLI_OPTION_HELP,
      0, 1, false, false},
 };

@@ -35,6 +35,8 @@ static void pass_settings(const struct cli *cli)
 {
     if (cli->options.watchdog != NULL)
         (void)setenv("C7X_WATCHDOG", cli->options.watchdog, 1);
+    if (cli->options.threads != NULL)
+        (void)setenv("C7X_THREADS", cli->options.threads, 1);
     if (cli->options.guard)
         (void)setenv("C7X_GUARD", "1", 1);
 }

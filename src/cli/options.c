@@ -23,6 +23,7 @@ enum {
     KEY_SECONDS,
     KEY_WATCHDOG,
     KEY_GUARD,
+    KEY_THREADS,
     KEY_RATE,
     KEY_TABLE,
     KEY_ORDER
@@ -84,6 +85,9 @@ static const struct option_row rows[] = {
     {CLI_OPTION_GUARD, KEY_GUARD, "guard", NULL,
      "Of the emulator that is started: a module that steps over the end of a block of its memory "
      "fails at once."},
+    {CLI_OPTION_THREADS, KEY_THREADS, "threads", "N",
+     "Of the emulator that is started: run the parallel regions of modules on N threads of the "
+     "host, 1 to 64. Default: $C7X_THREADS, else 1."},
     {CLI_OPTION_ALL, KEY_ALL, "all", NULL, "Show the targets that have not had any work, too."},
     {CLI_OPTION_SECONDS, KEY_SECONDS, "seconds", "S",
      "Record or measure for so long. Default: for trace until a signal, for benchmark 3."},
@@ -142,6 +146,13 @@ static bool set_watchdog(struct cli_options *options, const char *value)
     double seconds = strtod(value, &end);
     options->watchdog = value;
     return end != value && *end == '\0' && seconds >= 0 && seconds <= 1e6;
+}
+
+static bool set_threads(struct cli_options *options, const char *text)
+{
+    uint64_t value;
+    options->threads = text;
+    return cli_parse_u64(text, CLI_THREADS_MAX, &value) && value != 0;
 }
 
 static bool set_rate(struct cli_options *options, const char *text)
@@ -216,6 +227,8 @@ static bool set_option(struct cli_options *options, int key, const char *value)
         return set_interval(options, value);
     case KEY_WATCHDOG:
         return set_watchdog(options, value);
+    case KEY_THREADS:
+        return set_threads(options, value);
     case KEY_GUARD:
         return set_flag(&options->guard);
     case KEY_BYTES:
