@@ -359,6 +359,9 @@ void c7x_service_end_running(enum c7x_job_end reason)
     c7x_tvm_end_call(ends[reason], NULL);
 }
 
+/* When a tick could last not end the job that runs; 0: since it began, none has tried. */
+static volatile int64_t last_stuck_ns;
+
 /*
  * What hangs where it cannot be ended, such as with a lock of the firmware, holds up all others:
  * the core restarts when the watchdog has found it so, tick after tick, for STUCK_FOR_GOOD_NS.
@@ -366,13 +369,12 @@ void c7x_service_end_running(enum c7x_job_end reason)
 void c7x_service_end_stuck_section(void)
 {
     static int64_t first_ns; /* of the ticks in a row that could not end it */
-    static int64_t last_ns;
     int64_t now_ns = c7x_os_clock_ns();
     c7x_os_end_try("stuck, and ended by the watchdog");
     c7x_tvm_end_section();
-    if (now_ns - last_ns > STUCK_TICKS_APART_NS)
+    if (now_ns - last_stuck_ns > STUCK_TICKS_APART_NS)
         first_ns = now_ns;
-    last_ns = now_ns;
+    last_stuck_ns = now_ns;
     if (now_ns - first_ns > STUCK_FOR_GOOD_NS)
         c7x_os_panic("a job is stuck where it cannot be ended");
 }
@@ -392,6 +394,7 @@ void c7x_service_run_job(struct c7x_job *base)
     struct c7x_service_job *job = (struct c7x_service_job *)base;
     struct c7x_response response = {.type = job->request.type, .seq = job->request.seq};
     struct c7x_error error;
+    last_stuck_ns = 0;
     c7x_service_begin_job(job);
     c7x_error_clear(&error);
     if (run_request(job, &response, &error) != C7X_OK) {
