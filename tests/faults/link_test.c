@@ -8,7 +8,6 @@
 #include "support/raw.h"
 #include "transport/virtqueue.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -321,37 +320,6 @@ static void without_descriptors_for_a_ring_the_socket_serves(void **state)
 
 /* ---- Who sleeps, and who is in the way ---- */
 
-/* How often the tasks of a process were given a processor so far. */
-static unsigned long count_switches(pid_t pid)
-{
-    char path[320];
-    char line[256];
-    unsigned long all = 0;
-    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
-    DIR *tasks = opendir(path);
-    assert_non_null(tasks);
-    for (struct dirent *task = readdir(tasks); task != NULL; task = readdir(tasks)) {
-        if (task->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof path, "/proc/%d/task/%s/status", (int)pid, task->d_name);
-        FILE *file = fopen(path, "re");
-        unsigned long count;
-        while (file != NULL && fgets(line, sizeof line, file) != NULL)
-            if (sscanf(line, "voluntary_ctxt_switches: %lu", &count) == 1)
-                all += count;
-        if (file != NULL)
-            fclose(file);
-    }
-    closedir(tasks);
-    return all;
-}
-
-static void sleep_ms(long ms)
-{
-    const struct timespec time = {ms / 1000, ms % 1000 * 1000000};
-    nanosleep(&time, NULL);
-}
-
 /* Also with clients that have been busy, and stay open. */
 static void an_idle_emulator_never_wakes(void **state)
 {
@@ -370,12 +338,12 @@ static void an_idle_emulator_never_wakes(void **state)
         assert_int_equal(c7x_client_ping(client, NULL, NULL), C7X_OK);
     }
     c7x_test_emulator_status(&emulator, &status);
-    sleep_ms(SETTLED_MS);
-    unsigned long supervisor = count_switches((pid_t)status.pid);
-    unsigned long core = count_switches((pid_t)status.core_pid);
-    sleep_ms(IDLE_MS);
-    assert_int_equal(count_switches((pid_t)status.pid), supervisor);
-    assert_int_equal(count_switches((pid_t)status.core_pid), core);
+    c7x_test_sleep_ms(SETTLED_MS);
+    unsigned long supervisor = c7x_test_switch_count((pid_t)status.pid);
+    unsigned long core = c7x_test_switch_count((pid_t)status.core_pid);
+    c7x_test_sleep_ms(IDLE_MS);
+    assert_int_equal(c7x_test_switch_count((pid_t)status.pid), supervisor);
+    assert_int_equal(c7x_test_switch_count((pid_t)status.core_pid), core);
     c7x_client_close(client);
 }
 

@@ -147,6 +147,36 @@ void c7x_test_pause(void)
 #endif
 #endif
 
+unsigned long c7x_test_switch_count(pid_t pid)
+{
+    char path[320];
+    char line[256];
+    unsigned long all = 0;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *tasks = opendir(path);
+    assert_non_null(tasks);
+    for (struct dirent *task = readdir(tasks); task != NULL; task = readdir(tasks)) {
+        if (task->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "/proc/%d/task/%s/status", (int)pid, task->d_name);
+        FILE *file = fopen(path, "re");
+        unsigned long count;
+        while (file != NULL && fgets(line, sizeof line, file) != NULL)
+            if (sscanf(line, "voluntary_ctxt_switches: %lu", &count) == 1)
+                all += count;
+        if (file != NULL)
+            fclose(file);
+    }
+    closedir(tasks);
+    return all;
+}
+
+void c7x_test_sleep_ms(long ms)
+{
+    const struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+    nanosleep(&time, NULL);
+}
+
 void c7x_test_needs_signals(void)
 {
 #ifdef __SANITIZE_THREAD__

@@ -38,6 +38,10 @@ int c7x_test_watch(pid_t pid);
  * within the time. */
 bool c7x_test_wait_for_end(int watch, int timeout_ms);
 
+/* How often the tasks of a process were given a processor so far. */
+unsigned long c7x_test_switch_count(pid_t pid);
+void c7x_test_sleep_ms(long ms);
+
 /* Skips the running test, saying why, where ThreadSanitizer hands signals on late, and counts every
  * jump out of a handler as still in it. */
 void c7x_test_needs_signals(void);
