@@ -247,7 +247,15 @@ int TVMBackendFreeWorkspace(int device_type, int device_id, void *workspace);
 int TVMBackendGetFuncFromEnv(void *module, const char *name, void **out_function);
 int TVMBackendGetFuncFromGlobalRegistry(const char *name, void **out_function);
 int TVMBackendRegisterSystemLibSymbol(const char *name, void *symbol);
+/*
+ * A parallel region: calls function(0 .. num_task - 1), each once, on as many threads as the device
+ * has, as one critical section. num_task 0: as many tasks as threads; env->num_task says how many.
+ * Tasks must not wait for one another, nor share what is not theirs; one that returns not 0 keeps
+ * those after it from beginning, and the first such result is returned. Of a device with one
+ * thread, and within a region, the tasks run in order.
+ */
 int TVMBackendParallelLaunch(FTVMParallelLambda function, void *data, int num_task);
+/* Does nothing: tasks need not be under way at the same time. */
 int TVMBackendParallelBarrier(int task_id, TVMParallelGroupEnv *env);
 
 /* ---- Imports: VM builtins, direct. Returned objects are new: the caller owns one reference. ----

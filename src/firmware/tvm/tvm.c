@@ -11,13 +11,13 @@ struct c7x_os_mutex c7x_tvm_models_lock;
 void c7x_tvm_init(const struct c7x_tvm_config *config)
 {
     static bool has_lock; /* it is never taken down: models live as long as the core */
+    c7x_tvm_threads_stop();
     c7x_tvm = *config;
     if (!has_lock && c7x_os_mutex_init(&c7x_tvm_models_lock) != C7X_OK)
         c7x_os_panic("tvm: no mutex");
     has_lock = true;
     g_l2_mem_addr = config->l2;
     g_l2_mem_size = config->l2_size;
-    c7x_tvm_threads_stop();
     if (config->threads > 1)
         c7x_tvm_threads_start(config->threads);
 }
