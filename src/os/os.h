@@ -52,6 +52,8 @@ enum c7x_status c7x_os_task_create(struct c7x_os_task *task, const char *name, s
 /* From now on the calling task, which works little and seldom, runs before ordinary ones, on a busy
  * machine too. False: it is not allowed to, and all works as well, but later. */
 bool c7x_os_task_be_urgent(void);
+/* Lets another task run that could, if there is one: between two looks of who waits for it. */
+void c7x_os_task_yield(void);
 /* Waits until the task's function has returned, and frees what it used. */
 void c7x_os_task_join(struct c7x_os_task *task);
 

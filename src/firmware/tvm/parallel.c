@@ -229,6 +229,7 @@ static bool is_done_within(int64_t ns, uint32_t count)
                 return true;
             c7x_pause();
         }
+        c7x_os_task_yield(); /* a helper may be waiting for this very processor */
         if (until_ns == 0)
             until_ns = c7x_os_deadline_ns(ns);
     } while (c7x_os_clock_ns() < until_ns);

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/pause.h"
 
-#define SPIN_NS 50000
+#define SPIN_NS 100000                /* twice what it takes to be woken */
 #define SPIN_LOOKS 16                 /* between two looks at the clock */
 #define STACK_BYTES ((size_t)1 << 20) /* as a target's: tasks are the same code */
 
@@ -44,6 +44,7 @@ static bool find_task(void)
                 return true;
             c7x_pause();
         }
+        c7x_os_task_yield(); /* who launches may be waiting for this very processor */
     } while (c7x_os_clock_ns() < until_ns);
     return false;
 }

@@ -162,6 +162,11 @@ bool c7x_os_task_be_urgent(void)
     return pthread_setschedparam(pthread_self(), SCHED_FIFO, &lowest) == 0;
 }
 
+void c7x_os_task_yield(void)
+{
+    (void)sched_yield();
+}
+
 void c7x_os_task_join(struct c7x_os_task *task)
 {
     pthread_join(task->thread, NULL);

@@ -23,8 +23,8 @@ static struct c7x_os_interrupt interrupt;
 static int interrupt_count;
 static atomic_bool is_spinning;
 static size_t room_left; /* bytes */
-static struct c7x_os_fault caught;
-static jmp_buf end;
+static _Thread_local struct c7x_os_fault caught;
+static _Thread_local jmp_buf end;
 
 static void catch_it(const struct c7x_os_fault *fault)
 {
@@ -105,6 +105,40 @@ static bool is_caught_with_a_mutex(void)
     return true;
 }
 
+static atomic_int caught_in_tasks;
+
+static void fault_many_times(void *context)
+{
+    static int *volatile nowhere = (int *)64;
+    static const int rounds = 100;
+    (void)context;
+    if (c7x_os_catch_faults(catch_it) != C7X_OK)
+        return;
+    for (volatile int i = 0; i < rounds; i = i + 1) {
+        if (setjmp(end) == 0)
+            *nowhere = 1;
+        c7x_os_interrupts_restore(0);
+        if (caught.address == (void *)nowhere)
+            (void)atomic_fetch_add(&caught_in_tasks, 1);
+        caught.address = NULL;
+    }
+    c7x_os_release_faults();
+}
+
+/* At the same time, in tasks that end before the process does. */
+static bool are_caught_in_each_task(void)
+{
+    struct c7x_os_task tasks[4];
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 4; i++)
+            if (c7x_os_task_create(&tasks[i], "faulty", 0, fault_many_times, NULL) != C7X_OK)
+                return false;
+        for (int i = 0; i < 4; i++)
+            c7x_os_task_join(&tasks[i]);
+    }
+    return atomic_load(&caught_in_tasks) == 3 * 4 * 100;
+}
+
 /* In a process of its own, since the test library catches faults itself. Returns how it ended. */
 static int run_alone(bool (*run)(void))
 {
@@ -143,12 +177,19 @@ static void a_fault_with_a_mutex_held_is_not_caught(void **state)
     assert_int_equal(WTERMSIG(status), SIGSEGV);
 }
 
+static void faults_are_caught_in_several_tasks(void **state)
+{
+    (void)state;
+    assert_int_equal(run_alone(are_caught_in_each_task), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_interrupt_ends_what_has_used_up_its_stack),
         cmocka_unit_test(a_signal_without_room_is_a_stack_overflow),
         cmocka_unit_test(a_fault_with_a_mutex_held_is_not_caught),
+        cmocka_unit_test(faults_are_caught_in_several_tasks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
