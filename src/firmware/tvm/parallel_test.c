@@ -104,7 +104,6 @@ static void each_task_runs_once(void **state)
     }
 }
 
-
 /* ---- In order ---- */
 
 struct order {
