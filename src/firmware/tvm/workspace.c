@@ -2,7 +2,8 @@
 /*
  * Workspace: what a call takes from TVMBackendAllocWorkspace and gives back last in first out, or
  * leaves to its end, since its outputs may lie there. Each target holds a block as large as the
- * calls that it ran have needed, so that the next ones allocate nothing; what does not fit, and
+ * calls that it ran have needed, so that the next ones allocate nothing, and each thread one for
+ * the tasks of parallel regions that it runs, until it leaves the region; what does not fit, and
  * what comes in another order, is the heap's.
  */
 #include "firmware/tvm/tvm_impl.h"

@@ -213,6 +213,8 @@ int c7x_emulator_core_run(int control, struct c7x_log_memory *log,
     if (c7x_os_catch_faults(c7x_service_catch_fault) != C7X_OK)
         c7x_log(STATION, "faults of modules cannot be caught; they end the core");
     c7x_log(STATION, "C7x emulator serves, core %u; wire 3.1", settings->number);
+    if (settings->threads > 1)
+        c7x_log(STATION, "parallel regions run on %u threads", settings->threads);
     c7x_emulator_device_ready(core.link);
     c7x_core_run(&core.core);
     c7x_os_task_join(&core.stand_in);
