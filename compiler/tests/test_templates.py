@@ -214,7 +214,9 @@ def _program(cases):
     canaries to stdout. Every array is a block of its own, so that a sanitizer sees what lies beside.
     """
     kernels = [
-        generate.kernel(f"case_{k}", case.choice, case.epilogue) for k, case in enumerate(cases)
+        generate.kernel(f"case_{k}{'_shared' if is_shared else ''}", case.choice, case.epilogue, is_shared)
+        for k, case in enumerate(cases)
+        for is_shared in (False, True)
     ]
     lines = [
         "#include <math.h>\n#include <stdbool.h>\n#include <stdio.h>\n#include <stdlib.h>",
@@ -222,6 +224,18 @@ def _program(cases):
         generate.prelude({case.choice.template for case in cases}),
         *(kernel.text for kernel in kernels),
         f"""
+/* In any order: the last task first. */
+int TVMBackendParallelLaunch(FTVMParallelLambda function, void *data, int count) {{
+  static int threads;
+  TVMParallelGroupEnv env = {{NULL, 0}};
+  int task, status = 0;
+  threads = threads % 9 + 1;
+  env.num_task = count != 0 ? count : threads;
+  for (task = env.num_task - 1; task >= 0; --task) {{
+    status |= function(task, &env, data);
+  }}
+  return status;
+}}
 static float *read_array(size_t count) {{
   float *array = (float *)malloc(count * sizeof(float));
   if (fread(array, sizeof(float), count, stdin) != count) {{
@@ -238,27 +252,29 @@ static float *canaries(size_t count) {{
   return array;
 }}
 int main(void) {{
-  float *in[4], *out, *scratch;
-  size_t index;""",
+  float *in[4], *out, *scratch;""",
     ]
-    for case, kernel in zip(cases, kernels):
+    for k, case in enumerate(cases):
         names = [f"in[{index}]" for index in range(len(case.inputs()))]
         lines += [
             f"  {name} = read_array({array.size});" for name, array in zip(names, case.inputs())
         ]
-        size, scratch = case.expected.size, case.choice.scratch
-        workspace = ", (uint8_t *)scratch" if scratch else ""
-        lines.append(f"""  out = canaries({size + 2 * _CANARIES});
+        for kernel in kernels[2 * k : 2 * k + 2]:
+            lines.append(_run(kernel, names, case.expected.size))
+        lines += [f"  free({name});" for name in names]
+    return "\n".join([*lines, "  return 0;\n}\n"])
+
+
+def _run(kernel, names, size):
+    scratch = kernel.workspace_bytes // 4
+    workspace = ", (uint8_t *)scratch" if scratch else ""
+    return f"""  out = canaries({size + 2 * _CANARIES});
   scratch = canaries({scratch + _CANARIES});
   op_{kernel.name}({", ".join(names)}, out + {_CANARIES}{workspace});
   fwrite(out, sizeof(float), {size + 2 * _CANARIES}, stdout);
   fwrite(scratch + {scratch}, sizeof(float), {_CANARIES}, stdout);
   free(out);
-  free(scratch);
-  for (index = 0; index < {len(names)}; ++index) {{
-    free(in[index]);
-  }}""")
-    return "\n".join([*lines, "  return 0;\n}\n"])
+  free(scratch);"""
 
 
 def _variants():
@@ -310,14 +326,14 @@ class Templates(unittest.TestCase):
         self.assertEqual(result.stderr, "")
 
     def _compare(self, written):
-        for case in self.cases:
+        for case, is_shared in itertools.product(self.cases, (False, True)):
             size = case.expected.size
             before, out, after, scratch = np.split(
                 written[: size + 3 * _CANARIES],
                 np.cumsum([_CANARIES, size, _CANARIES]),
             )
             written = written[size + 3 * _CANARIES :]
-            label = f"{case.choice.function}{case.choice.arguments}"
+            label = f"{case.choice.function}{case.choice.arguments} {'shared' if is_shared else ''}"
             for canaries in (before, after, scratch):
                 self.assertTrue((canaries == _CANARY).all(), label)
             error = np.abs(out - case.expected.ravel()).max() / np.abs(case.expected).max()

@@ -94,7 +94,8 @@ class Choice:
     of it, in_size and out_size floats apart; weights: flat array, or None for a variable or none,
     weights_size apart for each group, or image if there is one; scratch: floats; why: for the user; flop,
     bytes: of the operator as it stands in the model, bytes of weights as they are packed; groups: calls
-    for each image, group_in and group_out floats apart; inputs: tensors that it reads, weights included."""
+    for each image, group_in and group_out floats apart; inputs: tensors that it reads, weights included;
+    steps: that follow each other in each call."""
 
     template: str
     function: str
@@ -112,6 +113,11 @@ class Choice:
     group_in: int = 0
     group_out: int = 0
     inputs: int = 2
+    steps: int = 1
+
+    @property
+    def expected_us(self):
+        return max(self.flop / _FLOP_PER_US, self.bytes / _WEIGHT_BYTES_PER_US)
 
 
 def pack(weight):
@@ -153,6 +159,7 @@ def choose_variable_product(shape):
         2 * shape.images * in_size * shape.columns,
         4 * shape.images * (in_size + out_size + weights_size),
         weights_size,
+        steps=2,
     )
 
 
@@ -346,16 +353,16 @@ def _direct(shape, matrix, why):
     whole = [n for n in range(most, most // 2 - 1, -1) if shape.out_width % n == 0]
     wish = whole[0] if whole else min(most, shape.out_width)
     arguments = [wish, *_group_geometry(shape), count, shape.out_channels]
-    scratch = height * width * channels if copies else 0
-    return _of_groups(shape, "convolution_direct", arguments, matrix, scratch, why)
+    scratch, steps = (height * width * channels, 2) if copies else (0, 1)
+    return _of_groups(shape, "convolution_direct", arguments, matrix, scratch, steps, why)
 
 
 def _im2col(shape, matrix, why):
     block = _patch_rows(shape)
     arguments = [block, *_group_geometry(shape), *shape.dilations]
     arguments += [shape.out_channels // shape.groups, shape.out_channels]
-    scratch = min(block, shape.pixels) * shape.depth
-    return _of_groups(shape, "convolution_im2col", arguments, matrix, scratch, why)
+    scratch, steps = min(block, shape.pixels) * shape.depth, 2 * -(-shape.pixels // block)
+    return _of_groups(shape, "convolution_im2col", arguments, matrix, scratch, steps, why)
 
 
 def _patch_rows(shape):
@@ -370,16 +377,17 @@ def _group_geometry(shape):
     return [height, width, channels // shape.groups, channels, *rest]
 
 
-def _of_groups(shape, function, arguments, matrix, scratch, why):
+def _of_groups(shape, function, arguments, matrix, scratch, steps, why):
     """A function of convolution.h, called for each group; matrix: of all groups' columns."""
     packed = [pack(part) for part in np.split(matrix, shape.groups, axis=1)]
     choice = _of_images(
         shape, "convolution.h", function, arguments, np.concatenate(packed), scratch, why
     )
     if shape.groups == 1:
-        return choice
+        return replace(choice, steps=steps)
     return replace(
         choice,
+        steps=steps,
         weights_size=packed[0].size,
         groups=shape.groups,
         group_in=shape.channels // shape.groups,
@@ -397,12 +405,8 @@ def _winograd(shape, weight, tile, why):
         *(tile, block, shape.height, shape.width, shape.channels, *shape.pads),
         *(shape.out_height, shape.out_width, shape.out_channels),
     ]
-    return _of_images(
-        shape,
-        "winograd.h",
-        "convolution_winograd",
-        arguments,
-        pack_winograd(weight, tile),
-        scratch,
-        why,
+    weights = pack_winograd(weight, tile)
+    choice = _of_images(
+        shape, "winograd.h", "convolution_winograd", arguments, weights, scratch, why
     )
+    return replace(choice, steps=3 * -(-tiles // block))

@@ -9,6 +9,12 @@ import numpy as np
 from ..kernels import Kernel, function_name
 
 _TEMPLATES = Path(__file__).parents[1] / "data" / "templates"
+# A kernel that takes less is not shared by threads: to begin and to end together costs about 1 us.
+_SHARED_US_MIN = 4
+# So many images or groups, and tasks share those and not the work of each; each task has scratch of its
+# own, which is there for so many.
+_MANY = 4
+_TASKS_MAX = 8
 _NEEDED = {
     "gemm.h": ("gemm.h",),
     "product.h": ("gemm.h", "product.h"),
@@ -21,7 +27,7 @@ _NEEDED = {
     "pool.h": ("pool.h",),
 }
 _ORDER = (
-    *("vector.h", "math.h", "gemm.h", "product.h", "deconvolution.h"),
+    *("vector.h", "math.h", "share.h", "gemm.h", "product.h", "deconvolution.h"),
     *("convolution.h", "winograd.h", "depthwise.h", "softmax.h", "layernorm.h"),
     "pool.h",
 )
@@ -44,25 +50,115 @@ class Epilogue:
 
 def prelude(templates):
     """The text of the templates that kernels of these files need, in order."""
-    wanted = {"vector.h", "math.h"}.union(*(_NEEDED[name] for name in templates))
+    wanted = {"vector.h", "math.h"}.union(*(("share.h", *_NEEDED[name]) for name in templates))
     return "\n".join((_TEMPLATES / name).read_text() for name in _ORDER if name in wanted)
 
 
-def kernel(name, choice, epilogue):
+def kernel(name, choice, epilogue, is_shared=None):
     """The Kernel called name that computes a Choice with an Epilogue behind it. Parameters: data,
-    weights if it has any, operands, result."""
+    weights if it has any, operands, result. is_shared: whether threads share its work; None: if that
+    is likely to pay."""
+    if is_shared is None:
+        is_shared = choice.expected_us >= _SHARED_US_MIN
     operands = [f"operand_{index}" for index in range(len(epilogue.operands))]
     parameters = [*("data", "weights")[: choice.inputs], *operands, "out"]
-    signature = [f"float *C7X_RESTRICT {parameter}" for parameter in parameters]
-    if choice.scratch:
-        signature.append("uint8_t *C7X_RESTRICT workspace")
-    text = _epilogue_function(name, epilogue)
-    text += f"static C7X_NOINLINE int32_t {function_name(name)}({', '.join(signature)}) {{\n"
-    text += _body(name, choice, epilogue, operands)
-    text += "  return 0;\n}\n"
+    write = _shared if is_shared else _alone
+    slots = min(_count(choice), _TASKS_MAX) if is_shared and _count(choice) >= _MANY else 1
     return Kernel(
-        name, tuple(("float", parameter) for parameter in parameters), 4 * choice.scratch, text
+        name,
+        tuple(("float", parameter) for parameter in parameters),
+        4 * choice.scratch * slots,
+        _epilogue_function(name, epilogue) + write(name, choice, epilogue, parameters, operands),
     )
+
+
+def _count(choice):
+    return choice.images * choice.groups
+
+
+def _signature(parameters, scratch):
+    texts = [f"float *C7X_RESTRICT {parameter}" for parameter in parameters]
+    return ", ".join([*texts, "uint8_t *C7X_RESTRICT workspace"] if scratch else texts)
+
+
+def _alone(name, choice, epilogue, parameters, operands):
+    """One function that computes all."""
+    signature = _signature(parameters, choice.scratch)
+    lines = _loop("step", choice.steps, _call(name, choice, epilogue, operands, "{0, step, 0, 1}"))
+    lines = _loop("image", choice.images, _loop("group", choice.groups, lines))
+    return _function(
+        f"static C7X_NOINLINE int32_t {function_name(name)}({signature})", [*lines, "return 0;"]
+    )
+
+
+def _shared(name, choice, epilogue, parameters, operands):
+    """A function that launches tasks, a task, and the function that computes its share."""
+    function, scratch = function_name(name), choice.scratch
+    is_many = _count(choice) >= _MANY
+    compute, steps = (_many_share, 1) if is_many else (_share, _count(choice) * choice.steps)
+    unpacked = [f"call->tensors[{index}]" for index in range(len(parameters))]
+    unpacked += ["call->workspace"] if scratch else []
+    return "".join(
+        [
+            _function(
+                f"static C7X_NOINLINE void {function}_share({_signature(parameters, scratch)}, "
+                "int at, int task, int tasks)",
+                compute(name, choice, epilogue, operands),
+            ),
+            _function(
+                f"static int {function}_task(int task, TVMParallelGroupEnv *env, void *data)",
+                [
+                    "const struct fast_call *call = (const struct fast_call *)data;",
+                    f"{function}_share({', '.join(unpacked)}, call->step, task, env->num_task);",
+                    "return 0;",
+                ],
+            ),
+            _function(
+                f"static C7X_NOINLINE int32_t {function}({_signature(parameters, scratch)})",
+                [
+                    f"float *const tensors[] = {{{', '.join(parameters)}}};",
+                    f"return fast_launch({function}_task, tensors, "
+                    f"{'workspace' if scratch else 'NULL'}, {steps});",
+                ],
+            ),
+        ]
+    )
+
+
+def _share(name, choice, epilogue, operands):
+    """Of one step of one image and group, in order `at`, the share of a task."""
+    lines = []
+    if choice.steps > 1:
+        lines.append(f"const int step = at % {choice.steps};")
+    if choice.groups > 1:
+        lines.append(f"const int group = at / {choice.steps} % {choice.groups};")
+    if choice.images > 1:
+        lines.append(f"const int image = at / {choice.steps * choice.groups};")
+    if len(lines) == 0:
+        lines.append("(void)at;")
+    step = "step" if choice.steps > 1 else "0"
+    return [*lines, *_call(name, choice, epilogue, operands, f"{{1, {step}, task, tasks}}")]
+
+
+def _many_share(name, choice, epilogue, operands):
+    """Of all images and groups those of a task, each with all of its steps, in scratch of the task's.
+    Where there are more tasks than that is for, some have nothing to do."""
+    count = _count(choice)
+    slots = min(count, _TASKS_MAX)
+    calls = _loop("step", choice.steps, _call(name, choice, epilogue, operands, "{0, step, 0, 1}"))
+    lines = [f"const struct fast_share share = {{1, at, task, fast_smaller(tasks, {slots})}};"]
+    lines += ["if (task >= share.tasks) {", "  return;", "}"]
+    if choice.scratch:
+        lines.append(f"workspace += task * {4 * choice.scratch}L;")
+    return [
+        *lines,
+        "int each;",
+        f"for (each = share_from({count}, share); each < share_to({count}, share); ++each) {{",
+        *([f"  const int image = each / {choice.groups};"] if choice.images > 1 else []),
+        *([f"  const int group = each % {choice.groups};"] if choice.groups > 1 else []),
+        *(f"  {line}" for line in calls),
+        "}",
+    ]
 
 
 def _epilogue_function(name, epilogue):
@@ -83,18 +179,17 @@ def _epilogue_function(name, epilogue):
     )
 
 
-def _body(name, choice, epilogue, operands):
+def _call(name, choice, epilogue, operands, share):
+    """The call of the template, where `image` and `group` say which, if there are several."""
     scratch = ["(float *)(void *)workspace"] if choice.scratch else []
     if not scratch and choice.template == "convolution.h":
         scratch = ["NULL"]
     function = f"{name}_epilogue" if epilogue.lines else "epilogue_none"
-    per_group = choice.groups > 1
-    in_offset, out_offset, weights_offset = "", "", ""
+    in_offset, out_offset, column_offset, weights_offset = "", "", "", ""
     if choice.images > 1:
         in_offset, out_offset = f" + image * {choice.in_size}L", f" + image * {choice.out_size}L"
         weights_offset = f" + image * {choice.weights_size}L" if choice.weights_size else ""
-    column_offset = ""
-    if per_group:
+    if choice.groups > 1:
         in_offset += f" + group * {choice.group_in}L"
         column_offset = f" + group * {choice.group_out}L"
         weights_offset = f" + group * {choice.weights_size}L"
@@ -104,21 +199,23 @@ def _body(name, choice, epilogue, operands):
     ]
     data = [f"data{in_offset}", f"weights{weights_offset}"][: choice.inputs]
     data.append(f"out{out_offset}{column_offset}")
-    arguments = [*map(_literal, choice.arguments), *data, *scratch, function, "operands"]
-    lines = [
+    arguments = [*map(_literal, choice.arguments), *data, *scratch, function, "operands", "part"]
+    return [
         f"const float *const operands[] = {{{', '.join(pointers) or 'NULL'}}};",
+        f"const struct fast_share part = {share if choice.steps > 1 else share.replace('step', '0')};",
         f"{choice.function}({', '.join(arguments)});",
     ]
-    if per_group:
-        lines = _loop("group", choice.groups, lines)
-    if choice.images > 1:
-        lines = _loop("image", choice.images, lines)
-    return "".join(f"  {line}\n" for line in lines)
 
 
 def _loop(name, count, lines):
-    head = [f"long {name};", f"for ({name} = 0; {name} < {count}; ++{name}) {{"]
+    if count == 1:
+        return lines
+    head = [f"int {name};", f"for ({name} = 0; {name} < {count}; ++{name}) {{"]
     return [*head, *(f"  {line}" for line in lines), "}"]
+
+
+def _function(head, lines):
+    return "".join([f"{head} {{\n", *(f"  {line}\n" for line in lines), "}\n"])
 
 
 def _literal(value):

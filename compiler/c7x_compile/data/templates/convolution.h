@@ -4,6 +4,8 @@
  * of rows, or, for few output channels, directly on a padded copy. Needs gemm.h, whose packing the
  * weights have, with depth = (kernel row, kernel column, input channel).
  */
+#define DIRECT_ROWS_MIN 4 /* to be shared as such */
+
 FAST_INLINE void fast_copy(const int count, float *to, const float *from)
 {
     int i;
@@ -62,7 +64,8 @@ FAST_INLINE void convolution_patch(const int height, const int width, const int 
 }
 
 /* One group of channels; pixel and out_pixel: channels of all groups, in and out. block: patches at
- * a time, a multiple of GEMM_ROWS_MULTIPLE. scratch: so many patches, or all if they are fewer. */
+ * a time, a multiple of GEMM_ROWS_MULTIPLE. scratch: so many patches, or all if they are fewer. Two
+ * steps for each block: the patches, and their product. */
 FAST_INLINE void convolution_im2col(const int block, const int height, const int width,
                                     const int channels, const int pixel, const int kernel_height,
                                     const int kernel_width, const int stride_y, const int stride_x,
@@ -70,20 +73,22 @@ FAST_INLINE void convolution_im2col(const int block, const int height, const int
                                     const int out_width, const int dilation_y, const int dilation_x,
                                     const int out_channels, const int out_pixel, const float *image,
                                     const float *weights, float *out, float *scratch,
-                                    epilogue_fn epilogue, const float *const *operands)
+                                    epilogue_fn epilogue, const float *const *operands,
+                                    const struct fast_share share)
 {
     const int rows = out_height * out_width, depth = kernel_height * kernel_width * channels;
-    int row, i;
-    for (row = 0; row < rows; row += block) {
-        int count = fast_smaller(block, rows - row);
-        for (i = 0; i < count; ++i) {
-            int y = (row + i) / out_width * stride_y - pad_top;
-            int x = (row + i) % out_width * stride_x - pad_left;
-            convolution_patch(height, width, channels, pixel, kernel_height, kernel_width,
-                              dilation_y, dilation_x, y, x, image, scratch + (long)i * depth);
-        }
-        gemm_rows(GEMM_LAST(rows, block), out_channels, depth, depth, out_pixel, row, count,
-                  scratch, weights, out, epilogue, operands);
+    const int row = share.step / 2 * block, count = fast_smaller(block, rows - row);
+    int i;
+    if (share.step % 2 != 0) {
+        gemm_share(GEMM_LAST(rows, block), fast_smaller(rows, block), out_channels, depth, depth,
+                   out_pixel, row, count, scratch, weights, out, epilogue, operands, share);
+        return;
+    }
+    for (i = share_from(count, share); i < share_to(count, share); ++i) {
+        int y = (row + i) / out_width * stride_y - pad_top;
+        int x = (row + i) % out_width * stride_x - pad_left;
+        convolution_patch(height, width, channels, pixel, kernel_height, kernel_width, dilation_y,
+                          dilation_x, y, x, image, scratch + (long)i * depth);
     }
 }
 
@@ -124,37 +129,41 @@ FAST_INLINE void direct_tile(const int pixels, const int blocks, const int chann
     }
 }
 
-/* One row of outputs, `blocks` blocks of channels from `column` on. */
+/* One row of outputs, or a share of it, `blocks` blocks of channels from `column` on. */
 FAST_INLINE void direct_row(const int wish, const int blocks, const int channels,
                             const int kernel_height, const int kernel_width, const int stride_x,
                             const int width, const int out_width, const int out_channels,
                             const int out_pixel, int column, const float *image,
                             const float *weights, float *out, long pixel, epilogue_fn epilogue,
-                            const float *const *operands)
+                            const float *const *operands, const struct fast_share share)
 {
     const int tile = wish < TILE_ROWS(blocks) ? wish : TILE_ROWS(blocks);
-    int x = 0;
-    for (; x + tile <= out_width; x += tile) {
+    const int tiles = (out_width + tile - 1) / tile;
+    const int end = fast_smaller(share_to(tiles, share) * tile, out_width);
+    int x = share_from(tiles, share) * tile;
+    for (; x + tile <= end; x += tile) {
         direct_tile(tile, blocks, channels, kernel_height, kernel_width, stride_x, width,
                     out_channels, out_pixel, column, image + (long)x * stride_x * channels, weights,
                     out, pixel + x, epilogue, operands);
     }
-    if (out_width % tile != 0) {
+    if (out_width % tile != 0 && x < end) {
         direct_tile(out_width % tile, blocks, channels, kernel_height, kernel_width, stride_x,
                     width, out_channels, out_pixel, column, image + (long)x * stride_x * channels,
                     weights, out, pixel + x, epilogue, operands);
     }
 }
 
-/* The image's first `channels` of each pixel, with zeros around it, height x width in all. */
+/* The image's first `channels` of each pixel, with zeros around it, or a share of its rows. */
 FAST_INLINE void direct_pad(const int height, const int width, const int channels, const int pixel,
                             const int pad_top, const int pad_left, const int padded_height,
-                            const int padded_width, const float *image, float *padded)
+                            const int padded_width, const float *image, float *padded,
+                            const struct fast_share share)
 {
+    const int to = share_to(padded_height, share);
     const int room = padded_width - pad_left, copied = room < width ? room : width;
     const int right = padded_width - pad_left - copied;
     int y, x;
-    for (y = 0; y < padded_height; ++y) {
+    for (y = share_from(padded_height, share); y < to; ++y) {
         float *row = padded + (long)y * padded_width * channels;
         int at = y - pad_top;
         const float *from = image + (long)at * width * pixel;
@@ -178,7 +187,8 @@ FAST_INLINE void direct_pad(const int height, const int width, const int channel
 /* One group of channels; pixel and out_pixel: channels of all groups, in and out. wish: pixels of a
  * tile that divide out_width well. scratch: the group's padded image,
  * ((out_height - 1) * stride_y + kernel_height) x ((out_width - 1) * stride_x + kernel_width) x
- * channels, when that is not within the image, or has not all its channels. */
+ * channels, when that is not within the image, or has not all its channels: that copy is a step
+ * before the other. Tasks share the rows of outputs, or each row where there are few. */
 FAST_INLINE void convolution_direct(const int wish, const int height, const int width,
                                     const int channels, const int pixel, const int kernel_height,
                                     const int kernel_width, const int stride_y, const int stride_x,
@@ -186,8 +196,12 @@ FAST_INLINE void convolution_direct(const int wish, const int height, const int 
                                     const int out_width, const int out_channels,
                                     const int out_pixel, const float *image, const float *weights,
                                     float *out, float *scratch, epilogue_fn epilogue,
-                                    const float *const *operands)
+                                    const float *const *operands, const struct fast_share share)
 {
+    const int by_rows = out_height >= DIRECT_ROWS_MIN;
+    const struct fast_share all = {0, 0, 0, 1};
+    const struct fast_share in_row = by_rows ? all : share;
+    const int to = by_rows ? share_to(out_height, share) : out_height;
     const int padded_height = (out_height - 1) * stride_y + kernel_height;
     const int padded_width = (out_width - 1) * stride_x + kernel_width;
     const int copies =
@@ -197,22 +211,27 @@ FAST_INLINE void convolution_direct(const int wish, const int height, const int 
     const int whole = blocks / TILE_BLOCKS * TILE_BLOCKS;
     const long block_size = (long)kernel_height * kernel_width * channels * GEMM_BLOCK;
     int y, block;
-    if (copies) {
+    if (copies && share.step == 0) {
         direct_pad(height, width, channels, pixel, pad_top, pad_left, padded_height, padded_width,
-                   image, scratch);
+                   image, scratch, share);
+        return;
+    }
+    if (copies) {
         image = scratch;
     }
-    for (y = 0; y < out_height; ++y) {
+    for (y = by_rows ? share_from(out_height, share) : 0; y < to; ++y) {
         const float *row = image + (long)y * stride_y * row_width * channels;
         for (block = 0; block < whole; block += TILE_BLOCKS) {
             direct_row(wish, TILE_BLOCKS, channels, kernel_height, kernel_width, stride_x,
                        row_width, out_width, out_channels, out_pixel, block * GEMM_BLOCK, row,
-                       weights + block * block_size, out, (long)y * out_width, epilogue, operands);
+                       weights + block * block_size, out, (long)y * out_width, epilogue, operands,
+                       in_row);
         }
         if (blocks != whole) {
             direct_row(wish, blocks - whole, channels, kernel_height, kernel_width, stride_x,
                        row_width, out_width, out_channels, out_pixel, whole * GEMM_BLOCK, row,
-                       weights + whole * block_size, out, (long)y * out_width, epilogue, operands);
+                       weights + whole * block_size, out, (long)y * out_width, epilogue, operands,
+                       in_row);
         }
     }
 }

@@ -10,16 +10,18 @@
 FAST_INLINE void deconvolution(const int height, const int width, const int channels,
                                const int kernel_height, const int kernel_width,
                                const int out_channels, const float *image, const float *weights,
-                               float *out, epilogue_fn epilogue, const float *const *operands)
+                               float *out, epilogue_fn epilogue, const float *const *operands,
+                               const struct fast_share share)
 {
     const int columns = kernel_width * out_channels;
+    const struct fast_share all = {0, 0, 0, 1};
     const long matrix = (long)((columns + GEMM_BLOCK - 1) / GEMM_BLOCK) * GEMM_BLOCK * channels;
     int y, r;
-    for (y = 0; y < height; ++y) {
+    for (y = share_from(height, share); y < share_to(height, share); ++y) {
         for (r = 0; r < kernel_height; ++r) {
             gemm(width, columns, channels, channels, image + (long)y * width * channels,
                  weights + r * matrix, out + ((long)y * kernel_height + r) * width * columns,
-                 epilogue, operands);
+                 epilogue, operands, all);
         }
     }
 }

@@ -4,6 +4,7 @@
  * column][channel]. Channels outside, pixels inside: the filter's vectors stay in the first cache.
  */
 #define DEPTHWISE_PIXELS 8
+#define DEPTHWISE_ROWS_MIN 4 /* to be shared as such */
 
 /* acc[i]: output i of `pixels`, of which the patch of the first begins at row y, column x of the
  * image. Kernel rows from_row .. to_row - 1 lie within it, and, where inside is set, all columns.
@@ -55,20 +56,26 @@ FAST_INLINE void depthwise_tile(const int pixels, const int inside, const int wi
     }
 }
 
+/* Tasks share the rows, or the channels where there are few rows. */
 FAST_INLINE void depthwise(const int height, const int width, const int channels,
                            const int kernel_height, const int kernel_width, const int stride_y,
                            const int stride_x, const int pad_top, const int pad_left,
                            const int out_height, const int out_width, const int dilation_y,
                            const int dilation_x, const float *image, const float *weights,
-                           float *out, epilogue_fn epilogue, const float *const *operands)
+                           float *out, epilogue_fn epilogue, const float *const *operands,
+                           const struct fast_share share)
 {
     const int reach = (kernel_width - 1) * dilation_x + 1;
+    const int by_rows = out_height >= DEPTHWISE_ROWS_MIN, vectors = (channels + LANES - 1) / LANES;
+    const int to_column = by_rows ? channels : share_to(vectors, share) * LANES;
+    const int to = by_rows ? share_to(out_height, share) : out_height;
     int row, out_x, column;
-    for (row = 0; row < out_height; ++row) {
+    for (row = by_rows ? share_from(out_height, share) : 0; row < to; ++row) {
         int y = row * stride_y - pad_top;
         int from_row = y < 0 ? (-y + dilation_y - 1) / dilation_y : 0;
         int to_row = fast_smaller((height - y + dilation_y - 1) / dilation_y, kernel_height);
-        for (column = 0; column < channels; column += LANES) {
+        column = by_rows ? 0 : share_from(vectors, share) * LANES;
+        for (; column < to_column; column += LANES) {
             for (out_x = 0; out_x < out_width;) {
                 int x = out_x * stride_x - pad_left;
                 long pixel = (long)row * out_width + out_x;

@@ -30,18 +30,20 @@ FAST_INLINE float layernorm_sum(const int columns, const int power, float from, 
 
 FAST_INLINE void layernorm(const int rows, const int columns, const float epsilon, const float *in,
                            const float *weights, float *out, epilogue_fn epilogue,
-                           const float *const *operands)
+                           const float *const *operands, const struct fast_share share)
 {
+    const int to = share_to(rows, share);
     int r, c;
-    for (r = 0; r < rows; ++r, in += columns, out += columns) {
-        const float mean = layernorm_sum(columns, 1, 0.0f, in) / (float)columns;
-        const float variance = layernorm_sum(columns, 2, mean, in) / (float)columns;
+    for (r = share_from(rows, share); r < to; ++r) {
+        const float *row = in + (long)r * columns;
+        const float mean = layernorm_sum(columns, 1, 0.0f, row) / (float)columns;
+        const float variance = layernorm_sum(columns, 2, mean, row) / (float)columns;
         vec base = vec_splat(mean), factor = vec_splat(1.0f / sqrtf(variance + epsilon));
         for (c = 0; c < columns; c += LANES) {
             vec scale = vec_load_column(weights, columns, c);
             vec shift = vec_load_column(weights + columns, columns, c);
-            vec value = (vec_load_column(in, columns, c) - base) * factor * scale + shift;
-            vec_store_column(out, columns, c, epilogue(value, r, c, operands));
+            vec value = (vec_load_column(row, columns, c) - base) * factor * scale + shift;
+            vec_store_column(out + (long)r * columns, columns, c, epilogue(value, r, c, operands));
         }
     }
 }

@@ -26,10 +26,11 @@ FAST_INLINE void max_pool(const int height, const int width, const int channels,
                           const int kernel_height, const int kernel_width, const int stride_y,
                           const int stride_x, const int pad_top, const int pad_left,
                           const int out_height, const int out_width, const float *image, float *out,
-                          epilogue_fn epilogue, const float *const *operands)
+                          epilogue_fn epilogue, const float *const *operands,
+                          const struct fast_share share)
 {
     int out_y, out_x;
-    for (out_y = 0; out_y < out_height; ++out_y) {
+    for (out_y = share_from(out_height, share); out_y < share_to(out_height, share); ++out_y) {
         int y = out_y * stride_y - pad_top, top = y < 0 ? 0 : y;
         int rows = fast_smaller(y + kernel_height, height) - top;
         for (out_x = 0; out_x < out_width; ++out_x) {

@@ -46,15 +46,19 @@ FAST_INLINE float softmax_powers(const int columns, float highest, const float *
 }
 
 FAST_INLINE void softmax(const int rows, const int columns, const float *in, float *out,
-                         epilogue_fn epilogue, const float *const *operands)
+                         epilogue_fn epilogue, const float *const *operands,
+                         const struct fast_share share)
 {
+    const int to = share_to(rows, share);
     int r, c;
-    for (r = 0; r < rows; ++r, in += columns, out += columns) {
-        vec share =
-            vec_splat(1.0f / softmax_powers(columns, softmax_highest(columns, in), in, out));
+    for (r = share_from(rows, share); r < to; ++r) {
+        const float *from = in + (long)r * columns;
+        float *row = out + (long)r * columns;
+        float sum = softmax_powers(columns, softmax_highest(columns, from), from, row);
+        vec factor = vec_splat(1.0f / sum);
         for (c = 0; c < columns; c += LANES) {
-            vec value = vec_load_column(out, columns, c) * share;
-            vec_store_column(out, columns, c, epilogue(value, r, c, operands));
+            vec value = vec_load_column(row, columns, c) * factor;
+            vec_store_column(row, columns, c, epilogue(value, r, c, operands));
         }
     }
 }

@@ -123,13 +123,15 @@ FAST_INLINE void winograd_output(const int tile, const int out_height, const int
 
 /* tile: 2 or 4; block: tiles at a time. scratch: for each point a plane of block x channels +
  * WINOGRAD_GAP floats, then as many with out_channels, rounded up to blocks of 16, in the place of
- * channels. */
+ * channels. Three steps for each block: the transform of inputs, the products, the transform back.
+ */
 FAST_INLINE void convolution_winograd(const int tile, const int block, const int height,
                                       const int width, const int channels, const int pad_top,
                                       const int pad_left, const int out_height, const int out_width,
                                       const int out_channels, const float *image,
                                       const float *weights, float *out, float *scratch,
-                                      epilogue_fn epilogue, const float *const *operands)
+                                      epilogue_fn epilogue, const float *const *operands,
+                                      const struct fast_share share)
 {
     const int points = (tile + 2) * (tile + 2), across = (out_width + tile - 1) / tile;
     const int tiles = (out_height + tile - 1) / tile * across;
@@ -137,22 +139,24 @@ FAST_INLINE void convolution_winograd(const int tile, const int block, const int
     const long in_plane = (long)block * channels + WINOGRAD_GAP;
     const long out_plane = (long)block * padded + WINOGRAD_GAP;
     float *inputs = scratch, *products = scratch + points * in_plane;
-    int first, i;
-    for (first = 0; first < tiles; first += block) {
-        int count = fast_smaller(block, tiles - first);
-        for (i = 0; i < count; ++i) {
+    const int first = share.step / 3 * block, count = fast_smaller(block, tiles - first);
+    int i;
+    if (share.step % 3 == 0) {
+        for (i = share_from(count, share); i < share_to(count, share); ++i) {
             int top = (first + i) / across * tile - pad_top;
             int left = (first + i) % across * tile - pad_left;
             winograd_input(tile, height, width, channels, top, left, image,
                            inputs + (long)i * channels, in_plane);
         }
+    } else if (share.step % 3 == 1) {
         /* Of the last block too: what lies behind its tiles is never read. */
-        for (i = 0; i < points; ++i) {
+        for (i = share_from(points, share); i < share_to(points, share); ++i) {
             gemm_rows(block, padded, channels, channels, padded, 0, block, inputs + i * in_plane,
                       weights + (long)i * padded * channels, products + i * out_plane,
                       epilogue_none, operands);
         }
-        for (i = 0; i < count; ++i) {
+    } else {
+        for (i = share_from(count, share); i < share_to(count, share); ++i) {
             int top = (first + i) / across * tile;
             int left = (first + i) % across * tile;
             winograd_output(tile, out_height, out_width, out_channels, top, left,
