@@ -30,6 +30,7 @@ FOLDER = BUILD / "bench"
 # The name of each group, and what gives its rows one by one, of Options.
 GROUPS = {
     **{group: functools.partial(models_group.measure, group) for group in models_group.GROUPS},
+    "threads": models_group.measure_threads,
     "link": link_group.measure,
     "loading": loading_group.measure,
     "priority": priority_group.measure,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real models against onnxruntime, one thread each."""
+"""The real models against onnxruntime, one thread each, or two."""
 
+import os
 import statistics
 import sys
 import time
@@ -8,14 +9,15 @@ import time
 from c7x_compile import check, onnx_model
 from c7x_compile.errors import CompileError
 from programs import ROOT
-from results import compare, round_ratios, spread_of, summary
+from results import absent, compare, round_ratios, spread_of, summary
 from session import DeviceSession
 
 sys.path.insert(0, str(ROOT / "tests" / "models"))
-from models import GROUPS, MODELS  # noqa: E402
+from models import GROUPS, MODELS, Goals  # noqa: E402
 
 ROUNDS = 8
 ROUND_SECONDS = 0.25
+THREADS, THREADS_GOALS = 2, Goals(1.0, 1.0)
 
 
 def find_model(name):
@@ -25,23 +27,36 @@ def find_model(name):
     return model
 
 
-def open_session(model):
+def open_session(model, threads=1):
     """A session with the model's inputs for seed 0, in its own order."""
     inputs = model.inputs(0)
-    return DeviceSession(model.module, [inputs[value.name] for value in onnx_model.graph_inputs(model.specialised())])
+    ordered = [inputs[value.name] for value in onnx_model.graph_inputs(model.specialised())]
+    return DeviceSession(model.module, ordered, threads)
 
 
 def measure(group, options):
     """A row for each model of the group, and GROUP-mean, unless only some of them are asked for."""
-    goals, rounds = GROUPS[group], options.rounds or ROUNDS
-    models = [model for model in MODELS if model.group == group]
+    return _rows(group, GROUPS[group], [model for model in MODELS if model.group == group], options)
+
+
+def measure_threads(options):
+    """The same for all models, on two threads each where the host has processors for them."""
+    if len(os.sched_getaffinity(0)) < THREADS:
+        yield absent("threads", "threads-mean", "ratio", "onnxruntime", f"fewer than {THREADS} processors")
+        return
+    yield from _rows("threads", THREADS_GOALS, MODELS, options, THREADS)
+
+
+def _rows(group, goals, models, options, threads=1):
+    rounds = options.rounds or ROUNDS
+    suffix, against = ("", "onnxruntime") if threads == 1 else (f"-{threads}-threads", f"onnxruntime, {threads} threads")
     ratios, by_round = [], []
     for model in models:
         if not options.wants(group, model.name):
             continue
         model.compile()
-        ours, theirs = take_turns(model, rounds)
-        entry = compare(group, model.name, "ms", ours, theirs, "onnxruntime", goal=goals.each)
+        ours, theirs = take_turns(model, rounds, threads)
+        entry = compare(group, model.name + suffix, "ms", ours, theirs, against, goal=goals.each)
         ratios.append(entry.ratio)
         by_round.append(round_ratios(ours, theirs))
         yield entry
@@ -51,12 +66,12 @@ def measure(group, options):
                       against="geometric mean of the ratios", limit=1.0, goal=goals.mean)
 
 
-def take_turns(model, rounds):
-    """Rounds of milliseconds of (ours, onnxruntime): the sides take turns of ROUND_SECONDS, so that what
-    else the machine does falls on both. Warm-up is not counted."""
-    session = onnx_model.session(model.specialised())
+def take_turns(model, rounds, threads=1):
+    """Rounds of milliseconds of (ours, onnxruntime), both on so many threads: the sides take turns of
+    ROUND_SECONDS, so that what else the machine does falls on both. Warm-up is not counted."""
+    session = onnx_model.session(model.specialised(), threads)
     inputs = model.inputs(0)
-    device = open_session(model)
+    device = open_session(model, threads)
     try:
         expected = session.run(None, inputs)
         _, data, reply = device.infer()

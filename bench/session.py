@@ -2,6 +2,7 @@
 """A module on the emulated device, called again and again."""
 
 import json
+import os
 import subprocess
 
 import numpy as np
@@ -13,8 +14,8 @@ from c7x_compile.errors import CompileError
 class DeviceSession:
     """A module loaded once on the emulated device, through `c7x_compute session-run`."""
 
-    def __init__(self, module, inputs):
-        """inputs: list of arrays, the same for every call."""
+    def __init__(self, module, inputs, threads=1):
+        """inputs: list of arrays, the same for every call; threads: of the emulator."""
         self._data = b"".join(np.ascontiguousarray(array).tobytes() for array in inputs)
         request = {
             "op": "infer",
@@ -28,6 +29,7 @@ class DeviceSession:
             [check.find_c7x_compute(), "session-run", "--module", str(module)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            env={**os.environ, "C7X_THREADS": str(threads)},
         )
         self._reply()
 

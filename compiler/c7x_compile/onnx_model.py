@@ -176,10 +176,10 @@ def random_inputs(model, seed):
     return arrays
 
 
-def session(model):
-    """An onnxruntime session on one thread, for comparison."""
+def session(model, threads=1):
+    """An onnxruntime session on so many threads, for comparison."""
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     return onnxruntime.InferenceSession(
