@@ -8,6 +8,8 @@ tile is stored. Where only the reduction dimension is contiguous, partial result
 reduction, and every one in a plain build, only gets its initial value set in a loop of its own.
 """
 
+import re
+
 import tvm
 from tvm import tirx
 from tvm.s_tir import Schedule
@@ -22,6 +24,9 @@ _TILE_MAX = 256  # floats of one tile
 _LANES_ALONE = 128  # accumulator row when no dimension reuses operands
 _PARTIAL_MIN = 4
 _PARTIAL_MAX = 32
+_READS_MAX = 4  # of a cheap element, so that it is better computed each time than kept
+# What TVM's text of a block has beside functions of mathematics.
+_CHEAP = {"if_then_else", "Cast", "max", "min", "Select", "float32", "float64", "int32", "int64", "bool", "grid"}
 
 
 def apply(module, notes, plain=False):
@@ -39,7 +44,7 @@ def _schedule_function(name, function, notes, plain):
     if not _has_blocks(function):
         return function
     if not plain:
-        _inline_copies(sch)
+        _inline(sch)
     for block_name in [sch.get(b).name_hint for b in _blocks(sch) if _is_reduction(sch.get(b))]:
         trial = sch.copy()
         try:
@@ -64,14 +69,41 @@ def _blocks(sch):
     return sch.get_child_blocks(sch.get_sblock("root"))
 
 
-def _inline_copies(sch):
-    """Removes blocks that only copy another buffer as it is, such as a padding of zero."""
+def _inline(sch):
+    """Computes elements where they are read instead of keeping them: those that are read about once, and
+    those that are only copied from elsewhere."""
     for block in _blocks(sch):
-        if _is_plain_copy(sch.get(block)) and sch.get_consumers(block):
+        if _is_plain_copy(sch.get(block)) or _is_read_once(sch, block):
             try:
                 sch.compute_inline(block)
-            except Exception:  # An output, or a block with several writers, stays.
+            except Exception:  # An output, a reduction, or a block with several writers, stays.
                 continue
+
+
+def _is_read_once(sch, block):
+    """Whether one block reads the elements, each about once, or a few times where they cost little. One
+    that chooses among its inputs, as a concatenation does, shall have no more to do in its branches."""
+    consumers = sch.get_consumers(block)
+    if len(consumers) != 1 or _is_reduction(sch.get(block)):
+        return False
+    consumer = sch.get(consumers[0])
+    reads = _iteration_count(sch, consumers[0]) / _written_count(sch, block)
+    if reads <= 1:
+        return "if_then_else" not in _functions_of(consumer)
+    is_cheap = _CHEAP.issuperset(_functions_of(sch.get(block)))
+    return is_cheap and reads <= _READS_MAX and not (_is_reduction(consumer) or "if_then_else" in _functions_of(consumer))
+
+
+def _iteration_count(sch, block):
+    count = 1
+    for loop in sch.get_loops(block):
+        count *= _constant_extent(sch, loop) or 1
+    return count
+
+
+def _functions_of(statement):
+    """What a block calls beside arithmetic, by TVM's names."""
+    return set(re.findall(r"\bT\.(\w+)\(", str(statement.body)))
 
 
 def _is_plain_copy(statement):

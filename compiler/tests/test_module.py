@@ -193,6 +193,49 @@ class OperatorRecords(unittest.TestCase):
         self.assertIn("soft/Softmax", " ".join(records[1:]))
 
 
+class Loops(unittest.TestCase):
+    def _source(self, model):
+        with support.folder() as folder:
+            path = support.save(model, folder / "m.onnx")
+            code, _, err = support.run_cli(path, "--emit-c", folder / "c", "--quiet")
+            self.assertEqual(code, 0, err)
+            return (folder / "c" / "lib0.c").read_text()
+
+    def test_a_chain_of_elementwise_operators_keeps_no_values_between_them(self):
+        nodes = [
+            helper.make_node("Resize", ["x", "", "scales"], ["a"], mode="nearest"),
+            helper.make_node("Mul", ["a", "factors"], ["b"]),
+            helper.make_node("Exp", ["b"], ["c"]),
+            helper.make_node("Add", ["c", "z"], ["y"]),
+        ]
+        constants = {
+            "scales": np.array([1, 1, 2, 2], np.float32),
+            "factors": np.arange(8, dtype=np.float32).reshape(1, 8, 1, 1),
+        }
+        shapes = {"x": (1, 8, 9, 7), "z": (1, 8, 18, 14)}
+        source = self._source(support.model(nodes, shapes, {"y": (1, 8, 18, 14)}, constants))
+        self.assertIn("op_fused_resize2d_multiply", source)
+        self.assertNotIn("(void *)(workspace + ", source)
+
+    def test_what_is_read_again_and_again_is_computed_once(self):
+        """The exponentials of a row, by each of many columns."""
+        nodes = [
+            helper.make_node("Exp", ["x"], ["a"]),
+            helper.make_node("Mul", ["a", "z"], ["y"]),
+        ]
+        shapes = {"x": (30, 1), "z": (30, 70)}
+        source = self._source(support.model(nodes, shapes, {"y": (30, 70)}))
+        self.assertRegex(source, r"(\w+) < 30; \+\+\1\) \{\n.*fast_expf\(x\[\1\]\);\n +\}")
+
+    def test_a_large_product_is_shared_by_threads_and_a_small_one_is_not(self):
+        for rows, is_shared in ((256, True), (1, False)):
+            nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+            constants = {"w": np.ones((64, 256), np.float32)}
+            model = support.model(nodes, {"x": (rows, 64)}, {"y": (rows, 256)}, constants)
+            launches = "fast_launch(op_gemm_0_task" in self._source(model)
+            self.assertEqual(launches, is_shared)
+
+
 class C7xSource(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
