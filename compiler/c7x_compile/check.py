@@ -39,8 +39,9 @@ def find_c7x_compute():
     return found
 
 
-def run_module(module, inputs, command="run"):
-    """Runs a module once. inputs: list of arrays in order. Returns (list of arrays, JSON reply).
+def run_module(module, inputs, command="run", threads=1):
+    """Runs a module once, on an emulator with so many threads. inputs: list of arrays in order. Returns
+    (list of arrays, JSON reply).
 
     Raises CompileError with the command's own text when it fails.
     """
@@ -53,7 +54,12 @@ def run_module(module, inputs, command="run"):
         arguments += ["--dtype", ";".join(str(array.dtype) for array in inputs)]
         try:
             result = subprocess.run(
-                arguments, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+                arguments,
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+                env={**os.environ, "C7X_THREADS": str(threads)},
             )
         except subprocess.TimeoutExpired as error:
             raise CompileError(f"c7x_compute {command} did not return in {_TIMEOUT_S} s") from error

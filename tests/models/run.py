@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles the real models and compares them with onnxruntime on the emulated device.
+"""Compiles the real models and compares them with onnxruntime on the emulated device, and once each what it gives
+with several threads and with one, which must be the same bits.
 
 Prints one line per model, NAME SEEDS MAX_ERROR PASS|FAIL, and exits 1 on any FAIL. With --target aarch64,
 $C7X_COMPUTE and $C7X_EMULATOR name programs that execute such modules, as in build-aarch64/bin.
@@ -13,6 +14,8 @@ import sys
 from c7x_compile import check, onnx_model
 from c7x_compile.errors import CompileError
 from models import MODELS
+
+THREADS = 3
 
 
 def main():
@@ -69,14 +72,23 @@ def _errors(model, seeds):
     errors = []
     for seed in range(seeds):
         inputs = model.inputs(seed)
+        arrays = [inputs[name] for name in names]
         try:
-            outputs, _ = check.run_module(model.module, [inputs[name] for name in names])
+            outputs, _ = check.run_module(model.module, arrays)
+            if seed == 0:
+                _check_threads(model.module, arrays, outputs)
         except CompileError as error:
             print(f"{model.name}: seed {seed}: {error}", file=sys.stderr)
             errors.append(float("inf"))
             continue
         errors.append(check.worst_error(outputs, session.run(None, inputs)))
     return errors
+
+
+def _check_threads(module, arrays, expected):
+    outputs, _ = check.run_module(module, arrays, threads=THREADS)
+    if any(one.tobytes() != other.tobytes() for one, other in zip(outputs, expected, strict=True)):
+        raise CompileError(f"the result with {THREADS} threads is not that with one")
 
 
 if __name__ == "__main__":
