@@ -29,14 +29,28 @@ void c7x_buffer_table_deinit(struct c7x_buffer_table *table)
     c7x_os_mutex_deinit(&table->lock);
 }
 
+/* How many entries begin at or below the address: the last of them is the only one that can hold
+ * it. Call with the table locked. */
+static size_t count_up_to(const struct c7x_buffer_table *table, uint64_t address)
+{
+    size_t low = 0;
+    size_t high = table->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (table->entries[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* The entry that holds the address, or NULL. Call with the table locked. */
 static struct c7x_buffer_entry *find(struct c7x_buffer_table *table, uint64_t address)
 {
-    for (size_t i = 0; i < table->count; i++)
-        if (address >= table->entries[i].address &&
-            address - table->entries[i].address < table->entries[i].size)
-            return &table->entries[i];
-    return NULL;
+    size_t count = count_up_to(table, address);
+    struct c7x_buffer_entry *entry = count == 0 ? NULL : &table->entries[count - 1];
+    return entry != NULL && address - entry->address < entry->size ? entry : NULL;
 }
 
 static void drop(struct c7x_buffer_table *table, struct c7x_buffer_entry *entry)
@@ -73,9 +87,9 @@ static bool make_room(struct c7x_buffer_table *table)
 /* There is room. */
 static void insert(struct c7x_buffer_table *table, const struct c7x_buffer_entry *entry)
 {
-    size_t index = table->count++;
-    for (; index > 0 && table->entries[index - 1].address > entry->address; index--)
-        table->entries[index] = table->entries[index - 1];
+    size_t index = count_up_to(table, entry->address);
+    memmove(&table->entries[index + 1], &table->entries[index],
+            (table->count++ - index) * sizeof *entry);
     table->entries[index] = *entry;
 }
 

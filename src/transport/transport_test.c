@@ -109,6 +109,30 @@ static void a_buffer_belongs_to_who_attached_it(void **state)
     c7x_buffer_table_deinit(&table);
 }
 
+/* Attached in any order, with gaps between them. */
+static void each_of_many_buffers_is_found(void **state)
+{
+    (void)state;
+    enum { COUNT = 101 };
+    struct c7x_buffer_table table;
+    assert_int_equal(c7x_buffer_table_init(&table, count_release, NULL), C7X_OK);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        uint32_t number = i * 37 % COUNT;
+        assert_int_equal(c7x_buffer_table_add(&table, number, BASE + PAGES(3 * number), PAGES(2)),
+                         C7X_OK);
+    }
+    for (uint32_t i = 0; i < COUNT; i++) {
+        uint64_t address = BASE + PAGES(3 * i);
+        assert_true(c7x_buffer_table_owns(&table, i, address, PAGES(2)));
+        assert_true(c7x_buffer_table_owns(&table, i, address + PAGES(2) - 1, 1));
+        assert_false(c7x_buffer_table_owns(&table, i, address - 1, 1));
+        assert_false(c7x_buffer_table_owns(&table, i, address + PAGES(2), 1));
+        assert_int_equal(c7x_buffer_table_add(&table, i, address + PAGES(1), PAGES(2)),
+                         C7X_INVALID);
+    }
+    c7x_buffer_table_deinit(&table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +140,7 @@ int main(void)
         cmocka_unit_test(a_full_carveout_says_what_there_is),
         cmocka_unit_test(a_pinned_buffer_goes_with_its_last_pin),
         cmocka_unit_test(a_buffer_belongs_to_who_attached_it),
+        cmocka_unit_test(each_of_many_buffers_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
