@@ -26,28 +26,37 @@ static void release_pins(struct c7x_service_job *job)
         c7x_service_unpin(job->session->service, job->pins[i]);
 }
 
+static bool is_usual(const struct c7x_service *service, const struct c7x_service_job *job)
+{
+    return (uintptr_t)job - (uintptr_t)service->usual_jobs < sizeof service->usual_jobs;
+}
+
 /* Call with the service locked. */
 static void free_block(struct c7x_service_job *job)
 {
     struct c7x_session *session = job->session;
-    if (job == &session->spare)
+    struct c7x_service *service = session->service;
+    if (job == &session->spare) {
         session->is_spare_used = false;
-    else if (job == &session->usual.job)
-        session->is_usual_used = false;
-    else
-        c7x_heap_free(session->service->config.heap, job);
+    } else if (is_usual(service, job)) {
+        job->next = service->free_jobs;
+        service->free_jobs = job;
+    } else {
+        c7x_heap_free(service->config.heap, job);
+    }
 }
 
-/* The session's own block, if that is free and large enough; else one of the heap. */
-static struct c7x_service_job *take_block(struct c7x_session *session, size_t size)
+/* One of the service's own, if one is free and large enough; else of the heap. */
+static struct c7x_service_job *take_block(struct c7x_service *service, size_t size)
 {
-    struct c7x_service *service = session->service;
+    struct c7x_service_job *job = NULL;
     c7x_os_mutex_lock(&service->lock);
-    bool is_free = !session->is_usual_used && size <= sizeof session->usual;
-    session->is_usual_used |= is_free;
+    if (size <= sizeof service->usual_jobs[0] && service->free_jobs != NULL) {
+        job = service->free_jobs;
+        service->free_jobs = job->next;
+    }
     c7x_os_mutex_unlock(&service->lock);
-    return is_free ? &session->usual.job
-                   : c7x_heap_alloc(service->config.heap, C7X_HEAP_SERVICE, size, 0);
+    return job != NULL ? job : c7x_heap_alloc(service->config.heap, C7X_HEAP_SERVICE, size, 0);
 }
 
 static void free_job(struct c7x_service_job *job)
@@ -232,10 +241,9 @@ static enum c7x_status place_input(struct c7x_service_job *job, uint32_t index,
 }
 
 /* Descriptors in shared memory are copied once, and only the copies are looked at. */
-static enum c7x_status place_inputs(struct c7x_service_job *job, const struct c7x_kv_region *kv,
-                                    struct c7x_error *error)
+static enum c7x_status place_inputs(struct c7x_service_job *job, const struct c7x_wire_infer *infer,
+                                    const struct c7x_kv_region *kv, struct c7x_error *error)
 {
-    const struct c7x_wire_infer *infer = &job->request.body.infer;
     const uint8_t *array = NULL;
     if (infer->descs_addr != 0) {
         uint64_t size = infer->num_inputs * sizeof(struct c7x_tensor_desc);
@@ -255,9 +263,9 @@ static enum c7x_status place_inputs(struct c7x_service_job *job, const struct c7
     return C7X_OK;
 }
 
-static enum c7x_status prepare_infer(struct c7x_service_job *job, struct c7x_error *error)
+static enum c7x_status prepare_infer(struct c7x_service_job *job,
+                                     const struct c7x_wire_infer *infer, struct c7x_error *error)
 {
-    const struct c7x_wire_infer *infer = &job->request.body.infer;
     struct c7x_kv_region kv = c7x_service_kv_find(job->session, infer->module_handle);
     C7X_RETURN_IF_ERROR(
         pin(job, 0, "input window", infer->input_dsp_addr, infer->input_size, error));
@@ -265,19 +273,20 @@ static enum c7x_status prepare_infer(struct c7x_service_job *job, struct c7x_err
         pin(job, 1, "result window", infer->result_dsp_addr, infer->result_size, error));
     if ((infer->flags & C7X_WIRE_INFER_KV_RESIDENT) != 0)
         C7X_RETURN_IF_ERROR(use_kv(job, &kv, error));
-    return place_inputs(job, &kv, error);
+    return place_inputs(job, infer, &kv, error);
 }
 
-static enum c7x_status prepare(struct c7x_service_job *job, struct c7x_error *error)
+static enum c7x_status prepare(struct c7x_service_job *job, const struct c7x_request *request,
+                               struct c7x_error *error)
 {
-    const struct c7x_wire_load *load = &job->request.body.load;
-    switch (job->request.type) {
+    const struct c7x_wire_load *load = &request->body.load;
+    switch (request->type) {
     case C7X_MSG_DYN_LOAD:
     case C7X_MSG_MODEL_LOAD:
         return pin(job, 0, "staged bytes", load->address, load->size, error);
     case C7X_MSG_INFER:
     case C7X_MSG_INFER_LARGE:
-        return prepare_infer(job, error);
+        return prepare_infer(job, &request->body.infer, error);
     default:
         return C7X_OK;
     }
@@ -360,17 +369,18 @@ create_job(struct c7x_session *session, const struct c7x_request *request, struc
     size_t size =
         sizeof(struct c7x_service_job) +
         (is_infer(request) ? request->body.infer.num_inputs * sizeof(struct c7x_tensor) : 0);
-    struct c7x_service_job *job = take_block(session, size);
+    struct c7x_service_job *job = take_block(session->service, size);
     if (job == NULL)
         job = take_spare(session, request->type);
     if (job == NULL) {
         (void)c7x_error_set_oom(error, STATION, c7x_heap_oom(heap, size), "a request");
         return NULL;
     }
-    memset(job, 0, sizeof *job);
+    memset(job, 0, offsetof(struct c7x_service_job, request));
+    memcpy(&job->request, request,
+           is_infer(request) ? offsetof(struct c7x_request, body.infer.inputs) : sizeof *request);
     job->base.run = c7x_service_run_job;
     job->session = session;
-    job->request = *request;
     job->inputs = (struct c7x_tensor *)(job + 1);
     choose_target(job);
     choose_order(job);
@@ -420,7 +430,7 @@ enum c7x_status c7x_service_route(struct c7x_session *session, const struct c7x_
     struct c7x_service_job *job = create_job(session, request, error);
     if (job == NULL)
         return C7X_NOMEM;
-    enum c7x_status status = prepare(job, error);
+    enum c7x_status status = prepare(job, request, error);
     if (status == C7X_OK) {
         c7x_os_mutex_lock(&session->service->lock);
         status = enqueue(job, error);

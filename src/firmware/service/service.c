@@ -29,6 +29,10 @@ enum c7x_status c7x_service_create(const struct c7x_service_config *config,
         c7x_heap_free(config->heap, service);
         return C7X_NOMEM;
     }
+    for (uint32_t i = 0; i < C7X_SERVICE_USUAL_JOBS; i++) {
+        service->usual_jobs[i].job.next = service->free_jobs;
+        service->free_jobs = &service->usual_jobs[i].job;
+    }
     for (int i = 0; i < C7X_TARGET_COUNT; i++)
         c7x_printf_bind(&service->scratch_printf[i], service->scratch + (size_t)i * SCRATCH_BYTES,
                         SCRATCH_BYTES);

@@ -49,14 +49,15 @@ struct c7x_session_client {
  */
 struct c7x_service_job {
     struct c7x_job base;
-    struct c7x_service_job *next; /* of the session; under the service's lock, like is_running */
+    /* Of the session, or of those that are free; under the service's lock, like is_running. */
+    struct c7x_service_job *next;
     struct c7x_session *session;
     enum c7x_target_number target;
     bool is_running;
-    struct c7x_request request;
-    c7x_dsp_addr pins[3];      /* 0: none; given back when the job ends */
-    struct c7x_kv_region kv;   /* INFER; pointer NULL: not used */
-    struct c7x_tensor *inputs; /* INFER; behind the job in its block */
+    c7x_dsp_addr pins[3];       /* 0: none; given back when the job ends */
+    struct c7x_tensor *inputs;  /* INFER; behind the job in its block */
+    struct c7x_kv_region kv;    /* INFER; pointer NULL: not used */
+    struct c7x_request request; /* but for the inputs of an INFER */
 };
 
 /* With room for the inputs that most models have at most. */
@@ -67,6 +68,8 @@ struct c7x_service_usual_job {
 _Static_assert(offsetof(struct c7x_service_usual_job, inputs) == sizeof(struct c7x_service_job),
                "a job's inputs stand behind it");
 
+#define C7X_SERVICE_USUAL_JOBS 32u /* more than often wait at once; others are the heap's */
+
 #define C7X_SERVICE_BUCKETS 64u /* of sessions, by their endpoints */
 
 /*
@@ -74,33 +77,33 @@ _Static_assert(offsetof(struct c7x_service_usual_job, inputs) == sizeof(struct c
  * it, so that every job of a session runs while the session is there.
  */
 struct c7x_session {
+    /* What every request needs, in two cache lines: while there are many clients, these are in none
+     * but the outer caches. */
     struct c7x_service *service;
-    struct c7x_session *next; /* under the service's lock, as far as `errors` */
-    struct c7x_session *next_of_bucket;
-    int64_t last_frame_ns;        /* when its last frame came; the receiving role's */
-    bool is_ending;               /* its last job is queued: no frame finds it any more */
-    bool is_silent;               /* its endpoint has gone or begun anew: nothing is sent */
-    struct c7x_service_job *jobs; /* oldest first; from being queued until answered */
-    struct c7x_service_job spare; /* for an unload when the heap is full */
-    bool is_spare_used;
-    struct c7x_service_usual_job usual; /* for a client that sends one request after the other */
-    bool is_usual_used;
-    uint32_t waiting_count; /* of them, those that wait */
-    /* The next inference takes it over. */
-    struct c7x_printf_window printf_next;
-    struct c7x_kv_binding *kv_bindings;
-    uint32_t next_error;
-    struct c7x_session_error errors[C7X_WIRE_SESSION_ERROR_TEXTS_MAX];
-    /* Never changed after creation. */
-    uint32_t endpoint;
+    struct c7x_session *next_of_bucket; /* under the service's lock */
+    uint32_t endpoint;                  /* never changed, like the next two */
     uint32_t number; /* unique, never 0: owner of modules and models; on the wire: generation */
     uint32_t version;
-    uint32_t process;
+    uint32_t waiting_count;             /* of the jobs, those that wait */
+    struct c7x_service_job *jobs;       /* oldest first; from being queued until answered */
+    struct c7x_kv_binding *kv_bindings; /* under the service's lock, as are jobs and errors */
+    int64_t last_frame_ns;              /* when its last frame came; the receiving role's */
+    bool is_ending;                     /* its last job is queued: no frame finds it any more */
+    bool is_silent;                     /* its endpoint has gone or begun anew: nothing is sent */
+    bool is_spare_used;
+    struct c7x_printf_window printf_next; /* the next inference takes it over */
+    struct c7x_printf_ring_writer ring;   /* 3.1; used by jobs alone, as the other two printf_ */
+    struct c7x_printf printf;             /* 3.0 */
+
+    struct c7x_printf_window printf_bound;
+    struct c7x_session *next;
+    struct c7x_service_job spare; /* for an unload when the heap is full */
+    uint32_t next_error;
+    struct c7x_session_error errors[C7X_WIRE_SESSION_ERROR_TEXTS_MAX];
+    uint32_t process; /* never changed, as is the name */
     char name[C7X_WIRE_NAME_SIZE];
-    struct c7x_printf_window printf_bound; /* this and what stands on it: used by jobs alone */
-    struct c7x_printf printf;              /* 3.0 */
-    struct c7x_printf_ring_writer ring;    /* 3.1 */
 };
+_Static_assert(offsetof(struct c7x_session, printf_bound) == 128, "two lines of 64 bytes");
 
 struct c7x_service {
     struct c7x_service_config config;
@@ -117,6 +120,9 @@ struct c7x_service {
     struct c7x_session *sessions; /* oldest first; those that end too */
     struct c7x_session *by_endpoint[C7X_SERVICE_BUCKETS];
     uint32_t session_count;
+    /* Of usual_jobs; the last one back is the first to go, being in cache. */
+    struct c7x_service_job *free_jobs;
+    struct c7x_service_usual_job usual_jobs[C7X_SERVICE_USUAL_JOBS];
     const struct c7x_session *tracer; /* who records events; the receiving role's */
     c7x_dsp_addr trace_address;       /* where it does */
     _Atomic uint32_t jobs_completed;
