@@ -13,15 +13,17 @@
 #include <string.h>
 
 struct c7x_module {
-    uint32_t handle;
+    /* What each call looks at; then it goes on in the instance. */
+    uint32_t handle; /* 0: nothing is loaded in this slot */
     uint32_t session;
     uint32_t priority;
-    uint32_t owner; /* of all blocks that it holds */
+    bool is_faulted;     /* a call of it ended in the middle of its code */
+    bool is_overwritten; /* what it uses in place is gone */
+    void *instance;      /* the kind's; NULL while not bound */
+
+    bool holds_bytes; /* release_bytes has yet to be called */
+    uint32_t owner;   /* of all blocks that it holds */
     struct c7x_program *program;
-    void *instance;       /* the kind's; NULL while not bound */
-    bool is_faulted;      /* a call of it ended in the middle of its code */
-    bool holds_bytes;     /* release_bytes has yet to be called */
-    bool is_overwritten;  /* what it uses in place is gone */
     c7x_dsp_addr address; /* where it was staged, and how many bytes */
     uint64_t staged_size;
     void (*release_bytes)(void *context, c7x_dsp_addr address);
@@ -36,7 +38,7 @@ struct c7x_module_table {
     /* Slots change under the lock, in the core's one job at a time, so that the job itself may look
      * without it. */
     struct c7x_os_mutex lock;
-    struct c7x_module *slots[C7X_MODULE_COUNT_MAX];
+    struct c7x_module slots[C7X_MODULE_COUNT_MAX];
 };
 
 enum c7x_status c7x_module_table_create(const struct c7x_module_config *config,
@@ -76,7 +78,7 @@ static bool find_slot(const struct c7x_module_table *table, uint32_t *out_handle
 {
     for (uint32_t i = 0; i < C7X_MODULE_COUNT_MAX; i++) {
         uint32_t index = (table->next_index + i) % C7X_MODULE_COUNT_MAX;
-        if (table->slots[index] != NULL)
+        if (table->slots[index].handle != 0)
             continue;
         *out_handle = table->generations[index] * C7X_MODULE_COUNT_MAX + index + 1;
         return true;
@@ -92,17 +94,14 @@ static enum c7x_status refuse_handle(const struct c7x_module_table *table, uint3
                          was_loaded ? " (it was unloaded)" : "");
 }
 
-/* NULL: no such module, see refuse_handle(). */
-static struct c7x_module *find_module(const struct c7x_module_table *table, uint32_t session,
+/* NULL: no such module, see refuse_handle(). To another session it does not exist. */
+static struct c7x_module *find_module(struct c7x_module_table *table, uint32_t session,
                                       uint32_t handle)
 {
-    struct c7x_module *module = handle == 0 ? NULL : table->slots[index_of(handle)];
-    if (module == NULL || module->handle != handle)
-        return NULL;
-    /* To another session it does not exist. */
-    if (module->session != C7X_MODULE_SESSION_DEVICE && module->session != session)
-        return NULL;
-    return module;
+    struct c7x_module *module = &table->slots[index_of(handle)];
+    bool is_it = handle != 0 && module->handle == handle &&
+                 (module->session == C7X_MODULE_SESSION_DEVICE || module->session == session);
+    return is_it ? module : NULL;
 }
 
 /* ---- Load ---- */
@@ -118,39 +117,15 @@ static void release_bytes(struct c7x_module *module)
 static void destroy(const struct c7x_module_table *table, struct c7x_module *module)
 {
     struct c7x_heap *heap = table->config.heap;
-    uint32_t owner = module->owner;
-    uint32_t handle = module->handle;
     uint32_t left;
     if (module->instance != NULL)
         table->config.kind->unbind(module->instance);
     c7x_loader_unload(module->program, module->is_faulted);
     release_bytes(module);
-    c7x_heap_free(heap, module);
-    left = c7x_heap_free_owner(heap, owner);
+    left = c7x_heap_free_owner(heap, module->owner);
     if (left != 0)
         c7x_log("module", "module %" PRIu32 " left %" PRIu32 " blocks of memory behind; freed",
-                handle, left);
-}
-
-static struct c7x_module *create_module(const struct c7x_module_table *table,
-                                        const struct c7x_module_load *load, uint32_t handle)
-{
-    uint32_t owner = c7x_heap_owner_new(table->config.heap);
-    struct c7x_module *module = c7x_heap_alloc(table->config.heap, owner, sizeof(*module), 0);
-    if (module == NULL)
-        return NULL;
-    *module = (struct c7x_module){
-        .handle = handle,
-        .session = load->session,
-        .priority = load->priority,
-        .owner = owner,
-        .holds_bytes = true,
-        .address = load->address,
-        .staged_size = load->size,
-        .release_bytes = load->release_bytes,
-        .release_context = load->release_context,
-    };
-    return module;
+                module->handle, left);
 }
 
 static enum c7x_status load_and_bind(const struct c7x_module_table *table,
@@ -196,51 +171,49 @@ static enum c7x_status load_program(const struct c7x_module_table *table,
     return C7X_OK;
 }
 
-/* Before there is a module to remember the callback. */
-static void release_unused(const struct c7x_module_load *load)
+static enum c7x_status refuse_full(const struct c7x_module_load *load, struct c7x_error *error)
 {
     if (load->release_bytes != NULL)
         load->release_bytes(load->release_context, load->address);
+    return c7x_error_set(error, C7X_BUSY, "module", "%u modules are loaded already",
+                         C7X_MODULE_COUNT_MAX);
 }
 
-static enum c7x_status begin_load(struct c7x_module_table *table,
-                                  const struct c7x_module_load *load,
-                                  struct c7x_module **out_module, struct c7x_error *error)
+static void enter(struct c7x_module_table *table, const struct c7x_module *module)
 {
-    uint32_t handle;
-    if (!find_slot(table, &handle))
-        return c7x_error_set(error, C7X_BUSY, "module", "%u modules are loaded already",
-                             C7X_MODULE_COUNT_MAX);
-    *out_module = create_module(table, load, handle);
-    if (*out_module == NULL)
-        return c7x_error_set_oom(error, "module",
-                                 c7x_heap_oom(table->config.heap, sizeof(**out_module)),
-                                 "module state");
-    return C7X_OK;
+    c7x_os_mutex_lock(&table->lock);
+    table->slots[index_of(module->handle)] = *module;
+    table->next_index = index_of(module->handle) + 1;
+    c7x_os_mutex_unlock(&table->lock);
+    (void)atomic_fetch_add(&table->count, 1);
 }
 
 enum c7x_status c7x_module_load(struct c7x_module_table *table, const struct c7x_module_load *load,
                                 uint32_t *out_handle, struct c7x_module_io *out_io,
                                 struct c7x_error *error)
 {
-    struct c7x_module *module = NULL;
     struct c7x_module_io io = {0};
-    enum c7x_status status = begin_load(table, load, &module, error);
-    if (module == NULL) {
-        release_unused(load);
-        return status;
-    }
-    status = load_program(table, load, module, &io, error);
+    uint32_t handle;
+    if (!find_slot(table, &handle))
+        return refuse_full(load, error);
+    struct c7x_module module = {
+        .handle = handle,
+        .session = load->session,
+        .priority = load->priority,
+        .owner = c7x_heap_owner_new(table->config.heap),
+        .holds_bytes = true,
+        .address = load->address,
+        .staged_size = load->size,
+        .release_bytes = load->release_bytes,
+        .release_context = load->release_context,
+    };
+    enum c7x_status status = load_program(table, load, &module, &io, error);
     if (status != C7X_OK) {
-        destroy(table, module);
+        destroy(table, &module);
         return status;
     }
-    c7x_os_mutex_lock(&table->lock);
-    table->slots[index_of(module->handle)] = module;
-    table->next_index = index_of(module->handle) + 1;
-    c7x_os_mutex_unlock(&table->lock);
-    (void)atomic_fetch_add(&table->count, 1);
-    *out_handle = module->handle;
+    enter(table, &module);
+    *out_handle = handle;
     *out_io = io;
     return C7X_OK;
 }
@@ -292,13 +265,13 @@ enum c7x_status c7x_module_infer(struct c7x_module_table *table, uint32_t sessio
 
 static void unload(struct c7x_module_table *table, uint32_t index)
 {
-    struct c7x_module *module = table->slots[index];
+    struct c7x_module module = table->slots[index];
     c7x_os_mutex_lock(&table->lock);
-    table->slots[index] = NULL;
+    table->slots[index] = (struct c7x_module){0};
     table->generations[index]++;
     c7x_os_mutex_unlock(&table->lock);
     (void)atomic_fetch_sub(&table->count, 1);
-    destroy(table, module);
+    destroy(table, &module);
 }
 
 enum c7x_status c7x_module_unload(struct c7x_module_table *table, uint32_t session, uint32_t handle,
@@ -313,7 +286,7 @@ enum c7x_status c7x_module_unload(struct c7x_module_table *table, uint32_t sessi
 void c7x_module_unload_session(struct c7x_module_table *table, uint32_t session)
 {
     for (uint32_t i = 0; i < C7X_MODULE_COUNT_MAX; i++) {
-        if (table->slots[i] != NULL && table->slots[i]->session == session)
+        if (table->slots[i].handle != 0 && table->slots[i].session == session)
             unload(table, i);
     }
 }
@@ -323,7 +296,7 @@ void c7x_module_table_destroy(struct c7x_module_table *table)
     if (table == NULL)
         return;
     for (uint32_t i = 0; i < C7X_MODULE_COUNT_MAX; i++) {
-        if (table->slots[i] != NULL)
+        if (table->slots[i].handle != 0)
             unload(table, i);
     }
     c7x_os_mutex_deinit(&table->lock);
@@ -334,8 +307,8 @@ void c7x_module_overwrite(struct c7x_module_table *table, uint32_t session, c7x_
                           uint64_t size)
 {
     for (uint32_t i = 0; i < C7X_MODULE_COUNT_MAX; i++) {
-        struct c7x_module *module = table->slots[i];
-        if (module != NULL && module->session == session && module->holds_bytes &&
+        struct c7x_module *module = &table->slots[i];
+        if (module->handle != 0 && module->session == session && module->holds_bytes &&
             c7x_ranges_overlap(module->address, module->staged_size, address, size))
             module->is_overwritten = true;
     }
@@ -345,10 +318,9 @@ void c7x_module_overwrite(struct c7x_module_table *table, uint32_t session, c7x_
 
 uint32_t c7x_module_priority(struct c7x_module_table *table, uint32_t session, uint32_t handle)
 {
-    struct c7x_module *module = NULL;
     uint32_t priority = 0;
     c7x_os_mutex_lock(&table->lock);
-    module = find_module(table, session, handle);
+    const struct c7x_module *module = find_module(table, session, handle);
     if (module != NULL)
         priority = module->priority;
     c7x_os_mutex_unlock(&table->lock);
@@ -395,10 +367,10 @@ uint32_t c7x_module_list(struct c7x_module_table *table, uint32_t first,
     uint32_t count = 0;
     c7x_os_mutex_lock(&table->lock);
     for (uint32_t i = 0; i < C7X_MODULE_COUNT_MAX; i++) {
-        if (table->slots[i] == NULL)
+        if (table->slots[i].handle == 0)
             continue;
         if (total >= first && count < capacity)
-            describe_module(table, table->slots[i], &out[count++]);
+            describe_module(table, &table->slots[i], &out[count++]);
         total++;
     }
     c7x_os_mutex_unlock(&table->lock);
@@ -431,8 +403,8 @@ enum c7x_status c7x_module_list_operators(struct c7x_module_table *table, uint32
     inout_operators->count = inout_operators->total = 0;
     inout_operators->used = 0;
     c7x_os_mutex_lock(&table->lock);
-    const struct c7x_module *module = table->slots[index_of(handle)];
-    if (module != NULL && module->handle == handle)
+    const struct c7x_module *module = &table->slots[index_of(handle)];
+    if (handle != 0 && module->handle == handle)
         table->config.kind->visit_operators(module->instance, append_operator, inout_operators);
     else
         status = refuse_handle(table, handle, error);
@@ -445,7 +417,7 @@ uint32_t c7x_module_session_count(struct c7x_module_table *table, uint32_t sessi
     uint32_t count = 0;
     c7x_os_mutex_lock(&table->lock);
     for (uint32_t i = 0; i < C7X_MODULE_COUNT_MAX; i++)
-        count += table->slots[i] != NULL && table->slots[i]->session == session;
+        count += table->slots[i].handle != 0 && table->slots[i].session == session;
     c7x_os_mutex_unlock(&table->lock);
     return count;
 }
@@ -460,8 +432,9 @@ bool c7x_module_describe(const struct c7x_module_table *table, const void *addre
 {
     char place[128];
     for (uint32_t i = 0; i < C7X_MODULE_COUNT_MAX; i++) {
-        const struct c7x_module *module = table->slots[i];
-        if (module == NULL || !c7x_loader_describe(module->program, address, place, sizeof(place)))
+        const struct c7x_module *module = &table->slots[i];
+        if (module->handle == 0 ||
+            !c7x_loader_describe(module->program, address, place, sizeof(place)))
             continue;
         (void)snprintf(text, text_size, "module %" PRIu32 ": %s", module->handle, place);
         return true;
