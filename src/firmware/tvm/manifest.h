@@ -18,20 +18,21 @@ struct c7x_manifest_io {
 };
 
 struct c7x_manifest {
-    bool present;
+    char entry[C7X_MANIFEST_NAME_BYTES]; /* of the variant for this processor; "": it has none */
+    char model[C7X_MANIFEST_NAME_BYTES]; /* its name, cut if longer */
     uint64_t workspace_bytes;
     uint64_t l2_bytes;
     uint64_t fast_bytes;
+    const uint8_t *bytes;          /* the whole of it, in the module */
+    const uint8_t *constant_sizes; /* u64 each, in the module; NULL: it does not say */
+    uint32_t constant_count;
+    /* What every call looks at. */
+    bool present;
     bool preempt_anywhere;
     uint32_t input_count;
     uint32_t output_count;
     struct c7x_manifest_io *inputs; /* a block of the heap, with the outputs behind it */
     struct c7x_manifest_io *outputs;
-    const uint8_t *bytes;          /* the whole of it, in the module */
-    const uint8_t *constant_sizes; /* u64 each, in the module; NULL: it does not say */
-    uint32_t constant_count;
-    char entry[C7X_MANIFEST_NAME_BYTES]; /* of the variant for this processor; "": it has none */
-    char model[C7X_MANIFEST_NAME_BYTES]; /* its name, cut if longer */
 };
 
 /*

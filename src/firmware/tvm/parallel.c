@@ -294,6 +294,7 @@ static int run_shared(struct c7x_tvm_context *context, FTVMParallelLambda functi
     if (context->is_open)
         c7x_os_interrupts_off();
     context->section_floor = context->section_depth;
+    context->has_workspace_blocks = true; /* the helpers may leave some */
     begin(context, function, data, task_count);
     run_part(&parts[0]);
     wait_for_helpers();

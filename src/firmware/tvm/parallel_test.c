@@ -397,8 +397,8 @@ static void begin_call(void)
 
 static void end_call(void)
 {
+    c7x_tvm_free_workspace_blocks(&context);
     c7x_tvm_workspace_give(context.workspace);
-    (void)c7x_heap_free_owner(heap, context.workspace_owner);
 }
 
 static void use_workspace_on_each_thread(void)
@@ -425,6 +425,29 @@ static void workspace_in_tasks_allocates_nothing_in_the_end(void **state)
     begin_call();
     assert_int_equal(TVMBackendParallelLaunch(use_workspace, NULL, TASKS), 0);
     end_call();
+}
+
+static int keep_workspace_in_helpers(int task_id, TVMParallelGroupEnv *env, void *data)
+{
+    (void)task_id;
+    (void)env;
+    (void)data;
+    meet(THREADS);
+    return c7x_tvm_context()->is_task &&
+                   TVMBackendAllocWorkspace(1, 0, WORKSPACE_BYTES, kDLInt, 8) == NULL
+               ? -1
+               : 0;
+}
+
+static void workspace_that_helpers_leave_ends_with_the_call(void **state)
+{
+    (void)state;
+    begin_call();
+    atomic_store(&arrivals, 0);
+    assert_int_equal(TVMBackendParallelLaunch(keep_workspace_in_helpers, NULL, 0), 0);
+    assert_int_equal(block_count(), 2 * (THREADS - 1));
+    end_call();
+    assert_int_equal(block_count(), THREADS - 1); /* what the next region's helpers use */
 }
 
 static int ask_too_much(int task_id, TVMParallelGroupEnv *env, void *data)
@@ -466,6 +489,7 @@ int main(void)
         TEST(an_interrupt_waits_for_the_end_of_a_region),
         TEST(every_task_prints),
         TEST(workspace_in_tasks_allocates_nothing_in_the_end),
+        TEST(workspace_that_helpers_leave_ends_with_the_call),
         TEST(memory_that_a_task_did_not_get_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,20 +29,21 @@
 typedef int (*entry_fn)(TVMFFIAny *inputs, int num_inputs, TVMFFIAny *constants, TVMFFIAny *output);
 typedef void (*hook_fn)(void);
 
+/* From the end of the manifest to the beginning of the context stands what every call needs. */
 struct instance {
-    struct c7x_tvm_context context;
+    hook_fn clean_up; /* NULL without */
+    struct c7x_manifest manifest;
     entry_fn entry;
     hook_fn print_profile; /* NULL without */
-    hook_fn clean_up;      /* NULL without */
     struct c7x_constants constants;
-    struct c7x_manifest manifest;
-    TVMDSPTensor *inputs;
+    TVMDSPTensor *inputs; /* a block of the heap, with the values behind them */
     TVMFFIAny *input_values;
     uint32_t input_capacity;
     uint32_t call_count;
     uint32_t pinned_model; /* while a call uses it, else 0 */
     bool is_faulted; /* a call ended in the middle of its code: neither that nor its objects can be
                       * trusted */
+    struct c7x_tvm_context context;
 };
 
 /* ---- Bind ---- */
@@ -142,6 +143,24 @@ static enum c7x_status bind_scratch(struct instance *instance,
     return C7X_OK;
 }
 
+/* Grows the input objects. Called when no register points at the old ones: before the first call,
+ * or after the register clean-up. */
+static enum c7x_status reserve_inputs(struct instance *instance, uint32_t count,
+                                      struct c7x_error *error)
+{
+    size_t bytes = count * (sizeof(*instance->inputs) + sizeof(*instance->input_values));
+    if (count <= instance->input_capacity)
+        return C7X_OK;
+    c7x_heap_free(c7x_tvm.heap, instance->inputs);
+    instance->input_capacity = 0;
+    instance->inputs = c7x_heap_alloc(c7x_tvm.heap, instance->context.owner, bytes, 0);
+    if (instance->inputs == NULL)
+        return c7x_error_set_oom(error, "tvm", c7x_heap_oom(c7x_tvm.heap, bytes), "input objects");
+    instance->input_values = (TVMFFIAny *)(void *)(instance->inputs + count);
+    instance->input_capacity = count;
+    return C7X_OK;
+}
+
 static enum c7x_status bind_all(struct instance *instance, const struct c7x_symbol_source *symbols,
                                 struct c7x_error *error)
 {
@@ -150,6 +169,7 @@ static enum c7x_status bind_all(struct instance *instance, const struct c7x_symb
         c7x_manifest_read(symbols, c7x_tvm.heap, owner, &instance->manifest, error));
     C7X_RETURN_IF_ERROR(bind_entry(instance, symbols, error));
     C7X_RETURN_IF_ERROR(bind_scratch(instance, symbols, error));
+    C7X_RETURN_IF_ERROR(reserve_inputs(instance, instance->manifest.input_count, error));
     return bind_constants(instance, symbols, error);
 }
 
@@ -164,7 +184,6 @@ static void destroy(struct instance *instance)
     c7x_heap_free(c7x_tvm.heap, instance->context.symbols);
     c7x_heap_free(c7x_tvm.heap, instance->manifest.inputs);
     c7x_heap_free(c7x_tvm.heap, instance->inputs);
-    c7x_heap_free(c7x_tvm.heap, instance->input_values);
     c7x_heap_free(c7x_tvm.heap, instance);
     c7x_tvm_release_workspaces();
 }
@@ -195,27 +214,6 @@ static enum c7x_status runner_bind(const struct c7x_symbol_source *symbols, uint
 }
 
 /* ---- Infer ---- */
-
-/* Grows the input objects. Called after the register clean-up, when no register points at the old
- * ones. */
-static enum c7x_status reserve_inputs(struct instance *instance, uint32_t count,
-                                      struct c7x_error *error)
-{
-    size_t bytes = count * sizeof(*instance->inputs);
-    uint32_t owner = instance->context.owner;
-    if (count <= instance->input_capacity)
-        return C7X_OK;
-    c7x_heap_free(c7x_tvm.heap, instance->inputs);
-    c7x_heap_free(c7x_tvm.heap, instance->input_values);
-    instance->input_capacity = 0;
-    instance->inputs = c7x_heap_alloc(c7x_tvm.heap, owner, bytes, 0);
-    instance->input_values =
-        c7x_heap_alloc(c7x_tvm.heap, owner, count * sizeof(*instance->input_values), 0);
-    if (instance->inputs == NULL || instance->input_values == NULL)
-        return c7x_error_set_oom(error, "tvm", c7x_heap_oom(c7x_tvm.heap, bytes), "input objects");
-    instance->input_capacity = count;
-    return C7X_OK;
-}
 
 static void build_input(const struct c7x_tensor *tensor, TVMDSPTensor *object, TVMFFIAny *value)
 {
@@ -310,10 +308,10 @@ static void run_print_profile(void *opaque)
 
 /* What the module took of memory in the run before; the outputs of the last run stay until they are
  * placed. */
-static void give_workspace_back(const struct instance *instance)
+static void give_workspace_back(struct instance *instance)
 {
     c7x_tvm_workspace_clear(instance->context.workspace);
-    (void)c7x_heap_free_owner(c7x_tvm.heap, instance->context.workspace_owner);
+    c7x_tvm_free_workspace_blocks(&instance->context);
 }
 
 static int run_once(struct instance *instance, const struct c7x_infer *infer, TVMFFIAny *output,
@@ -439,7 +437,7 @@ static void leave(struct instance *instance)
 {
     if (!instance->is_faulted)
         (void)TVMDSPRegFileCleanup();
-    (void)c7x_heap_free_owner(c7x_tvm.heap, instance->context.workspace_owner);
+    c7x_tvm_free_workspace_blocks(&instance->context);
     c7x_printf_select(NULL);
     c7x_tvm_context_set(NULL);
 }

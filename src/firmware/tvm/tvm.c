@@ -187,11 +187,21 @@ void *c7x_tvm_alloc_workspace(size_t size)
     block = c7x_tvm_workspace_alloc(context->workspace, size);
     if (block == NULL) {
         block = alloc_main(context, context->workspace_owner, size, 0);
+        context->has_workspace_blocks |= block != NULL;
         if (block != NULL)
             c7x_tvm_workspace_want(context->workspace, size);
     }
     c7x_tvm_export_leave();
     return block;
+}
+
+/* The heap looks for the blocks of an owner among those of many: not for a call that has none. */
+void c7x_tvm_free_workspace_blocks(struct c7x_tvm_context *context)
+{
+    if (!context->has_workspace_blocks)
+        return;
+    (void)c7x_heap_free_owner(c7x_tvm.heap, context->workspace_owner);
+    context->has_workspace_blocks = false;
 }
 
 /* A module that frees what it has freed before may name a block that is another's by now. */

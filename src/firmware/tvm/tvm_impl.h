@@ -40,38 +40,42 @@ struct c7x_tvm_workspace {
     bool is_taken; /* a call is under way */
 };
 
-/* What the imports of the module that is being called work on: one for each instance. */
+/* What the imports of the module that is being called work on: one for each instance. First what
+ * every call touches, side by side: while many modules are called in turn, it is in no near cache.
+ */
 struct c7x_tvm_context {
-    uint32_t owner; /* of its blocks in the heap, and in the fast pool */
-    uint32_t fast_owner;
-    uint32_t workspace_owner; /* of workspace, which no call may keep: freed when it ends */
     struct c7x_tvm_workspace *workspace; /* of the target that runs the call; NULL: it has none */
     TVMFFIAny *registers;
-    int32_t register_count;
     TVMFFIAny *constants;
+    int32_t register_count;
     int32_t constant_count;
+    uint32_t owner; /* of its blocks in the heap, and in the fast pool */
+    uint32_t fast_owner;
+    uint32_t workspace_owner;  /* of workspace, which no call may keep: freed when it ends */
+    bool has_workspace_blocks; /* some of it is the heap's */
     bool out_of_memory;
-    struct c7x_oom oom; /* of the first request that failed in this call */
-    int32_t section_depth;
-    int32_t section_floor;           /* no section at or below it ends: a parallel region's own */
-    bool is_task;                    /* of another's region, on a thread of its own (parallel.c) */
-    uint32_t section_number;         /* how many outermost ones have begun in this call */
-    int export_depth;                /* firmware code works for the module: nothing may end it */
-    bool is_open;                    /* its sections do not hold interrupts off */
-    bool is_cancelled;               /* to end at the end of its next section */
-    bool is_section_end;             /* interrupts are let in at the end of a section */
-    _Atomic uint32_t *section_count; /* of the job; NULL: nobody counts */
-    uint64_t section_start;          /* while this call is measured: when its section began */
+    bool is_open;        /* its sections do not hold interrupts off */
+    bool is_cancelled;   /* to end at the end of its next section */
+    bool is_section_end; /* interrupts are let in at the end of a section */
     bool is_measured;
-    _Atomic uint64_t longest_section; /* of those that were measured, in c7x_os_cycles() */
-    jmp_buf *end_point;        /* where c7x_tvm_end_call() goes; NULL while no module code runs */
-    enum c7x_tvm_end end;      /* why */
-    struct c7x_os_fault fault; /* FAULTED; else only where the code was, if that is known */
-    struct c7x_tvm_scratch scratch; /* the module's L2 */
-    struct c7x_trace_origin origin; /* of the call */
-    const struct c7x_infer *infer;  /* while it is under way */
+    bool is_task; /* of another's region, on a thread of its own (parallel.c) */
+    int32_t section_depth;
+    int32_t section_floor;   /* no section at or below it ends: a parallel region's own */
+    uint32_t section_number; /* how many outermost ones have begun in this call */
+    int export_depth;        /* firmware code works for the module: nothing may end it */
+    enum c7x_tvm_end end;    /* why the call ended */
+    jmp_buf *end_point;      /* where c7x_tvm_end_call() goes; NULL while no module code runs */
+    _Atomic uint32_t *section_count; /* of the job; NULL: nobody counts */
+    const struct c7x_infer *infer;   /* while it is under way */
     const struct c7x_manifest *manifest;
-    struct c7x_tvm_symbol *symbols; /* TVMBackendRegisterSystemLibSymbol; NULL until the first */
+    struct c7x_trace_origin origin; /* of the call */
+    struct c7x_tvm_scratch scratch; /* the module's L2 */
+
+    struct c7x_oom oom;               /* of the first request that failed in this call */
+    uint64_t section_start;           /* while this call is measured: when its section began */
+    _Atomic uint64_t longest_section; /* of those that were measured, in c7x_os_cycles() */
+    struct c7x_os_fault fault;        /* FAULTED; else only where the code was, if that is known */
+    struct c7x_tvm_symbol *symbols;   /* TVMBackendRegisterSystemLibSymbol; NULL until the first */
     uint32_t symbol_count;
 };
 
@@ -110,6 +114,9 @@ void *c7x_tvm_alloc(size_t size, size_t alignment, int pool);
 /* Of the main pool, until the end of the call at the latest. */
 void *c7x_tvm_alloc_workspace(size_t size);
 void c7x_tvm_free(void *block);
+
+/* What the call has of the main pool as workspace, its own and its tasks', goes. */
+void c7x_tvm_free_workspace_blocks(struct c7x_tvm_context *context);
 
 /* ---- workspace.c ---- */
 
