@@ -10,6 +10,14 @@
 #define C7X_PRINTF(format_index, first_index)
 #endif
 
+/* Asks for the cache line of an address; whatever the address, that is no access. */
+#if defined(__GNUC__)
+#define C7X_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define C7X_PREFETCH(address) ((void)(address))
+#endif
+#define C7X_PREFETCH_STEP 64u /* a cache line, or less */
+
 #define C7X_ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #endif

@@ -96,6 +96,9 @@ struct c7x_module_kind_ops {
                             struct c7x_error *error);
     enum c7x_status (*infer)(void *instance, const struct c7x_infer *infer,
                              struct c7x_infer_result *out_result, struct c7x_error *error);
+    /* A call is to come: asks for what it begins with to be in the cache by then. Any task, while
+     * the instance is bound. */
+    void (*expect)(const void *instance);
     /*
      * Runs the module's clean-up hooks and lets go of all that bind and infer made, before the
      * segments go; of a faulty instance, no hooks.

@@ -316,13 +316,15 @@ void c7x_module_overwrite(struct c7x_module_table *table, uint32_t session, c7x_
 
 /* ---- Lists ---- */
 
-uint32_t c7x_module_priority(struct c7x_module_table *table, uint32_t session, uint32_t handle)
+uint32_t c7x_module_expect(struct c7x_module_table *table, uint32_t session, uint32_t handle)
 {
     uint32_t priority = 0;
     c7x_os_mutex_lock(&table->lock);
     const struct c7x_module *module = find_module(table, session, handle);
-    if (module != NULL)
+    if (module != NULL) {
         priority = module->priority;
+        table->config.kind->expect(module->instance);
+    }
     c7x_os_mutex_unlock(&table->lock);
     return priority;
 }

@@ -85,8 +85,9 @@ void c7x_module_unload_session(struct c7x_module_table *table, uint32_t session)
  */
 void c7x_module_overwrite(struct c7x_module_table *table, uint32_t session, c7x_dsp_addr address,
                           uint64_t size);
-/* The priority with which the module was loaded; 0: no such module for this session. Any task. */
-uint32_t c7x_module_priority(struct c7x_module_table *table, uint32_t session, uint32_t handle);
+/* A call of the module is to come. Returns the priority with which it was loaded; 0: no such module
+ * for this session. Any task. */
+uint32_t c7x_module_expect(struct c7x_module_table *table, uint32_t session, uint32_t handle);
 /* C7X_HANDLE: the module does not belong to the session itself. Any task. */
 enum c7x_status c7x_module_check_owner(struct c7x_module_table *table, uint32_t session,
                                        uint32_t handle, struct c7x_error *error) C7X_NODISCARD;

@@ -321,15 +321,13 @@ static void choose_target(struct c7x_service_job *job)
 {
     const struct c7x_wire_infer *infer = &job->request.body.infer;
     struct c7x_session *session = job->session;
-    uint32_t priority = C7X_WIRE_PRIORITY_DEFAULT;
     job->target = C7X_TARGET_CONTROL;
     if (!is_infer(&job->request))
         return;
+    uint32_t priority =
+        c7x_module_expect(session->service->config.modules, session->number, infer->module_handle);
     if (infer->priority != 0)
         priority = infer->priority;
-    else
-        priority = c7x_module_priority(session->service->config.modules, session->number,
-                                       infer->module_handle);
     if (priority == 0)
         priority = C7X_WIRE_PRIORITY_DEFAULT;
     job->target = (enum c7x_target_number)(C7X_TARGET_PRI_1 + (int)priority - 1);

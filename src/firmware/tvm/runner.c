@@ -8,6 +8,7 @@
  */
 #include "firmware/tvm/tvm.h"
 
+#include "base/compiler.h"
 #include "base/log.h"
 #include "base/trace.h"
 #include "firmware/printf/printf.h"
@@ -442,11 +443,36 @@ static void leave(struct instance *instance)
     c7x_tvm_context_set(NULL);
 }
 
+static void prefetch(const void *start, size_t size)
+{
+    for (size_t at = 0; at < size; at += C7X_PREFETCH_STEP)
+        C7X_PREFETCH((const uint8_t *)start + at);
+}
+
+/* While many modules are called in turn, what a call needs of its instance is in no near cache, and
+ * each piece would be waited for by itself. */
+static void runner_expect(const void *opaque)
+{
+    const size_t first = offsetof(struct instance, manifest.present) & ~(C7X_PREFETCH_STEP - 1);
+    prefetch((const uint8_t *)opaque + first, offsetof(struct instance, context.oom) - first);
+}
+
+/* What the instance leads to; more inputs than one come one behind the other, as caches expect. */
+static void expect_objects(const struct instance *instance)
+{
+    if (instance->input_capacity != 0)
+        prefetch(instance->inputs, sizeof(*instance->inputs));
+    C7X_PREFETCH(instance->context.registers);
+    C7X_PREFETCH(instance->manifest.inputs);
+    C7X_PREFETCH(instance->manifest.outputs);
+}
+
 static enum c7x_status runner_infer(void *opaque, const struct c7x_infer *infer,
                                     struct c7x_infer_result *out_result, struct c7x_error *error)
 {
     struct instance *instance = opaque;
     enum c7x_status status;
+    expect_objects(instance);
     c7x_trace(C7X_STATION_TVM, &infer->origin);
     out_result->cycles = 0;
     out_result->output_count = 0;
@@ -536,6 +562,7 @@ const struct c7x_module_kind_ops c7x_tvm_kind = {
     .check = c7x_manifest_check,
     .bind = runner_bind,
     .infer = runner_infer,
+    .expect = runner_expect,
     .unbind = runner_unbind,
     .is_faulted = runner_is_faulted,
     .longest_section = runner_longest_section,
