@@ -2,9 +2,9 @@
 /*
  * The TVM kind of module: binds an entry to its constants and calls it.
  *
- * An instance owns the Tensor objects of its inputs, because the module's registers keep pointing
- * at them until the next call or clean-up (facts of the ABI: a dead input object would be released
- * then).
+ * An instance owns the Tensor objects of its inputs, because the module's registers point at them
+ * until the clean-up at the end of the call (facts of the ABI: a dead input object would be
+ * released then).
  */
 #include "firmware/tvm/tvm.h"
 
@@ -144,8 +144,7 @@ static enum c7x_status bind_scratch(struct instance *instance,
     return C7X_OK;
 }
 
-/* Grows the input objects. Called when no register points at the old ones: before the first call,
- * or after the register clean-up. */
+/* Grows the input objects. Called between calls, when no register points at the old ones. */
 static enum c7x_status reserve_inputs(struct instance *instance, uint32_t count,
                                       struct c7x_error *error)
 {
@@ -307,10 +306,11 @@ static void run_print_profile(void *opaque)
     instance->print_profile();
 }
 
-/* What the module took of memory in the run before; the outputs of the last run stay until they are
+/* What the run before has in registers and memory; the outputs of the last run stay until they are
  * placed. */
-static void give_workspace_back(struct instance *instance)
+static void give_back(struct instance *instance)
 {
+    (void)TVMDSPRegFileCleanup();
     c7x_tvm_workspace_clear(instance->context.workspace);
     c7x_tvm_free_workspace_blocks(&instance->context);
 }
@@ -319,7 +319,6 @@ static int run_once(struct instance *instance, const struct c7x_infer *infer, TV
                     uint64_t *out_cycles)
 {
     int return_value;
-    (void)TVMDSPRegFileCleanup();
     instance->context.out_of_memory = false;
     for (uint32_t i = 0; i < infer->input_count; i++)
         build_input(&infer->inputs[i], &instance->inputs[i], &instance->input_values[i]);
@@ -410,11 +409,10 @@ static enum c7x_status run(struct instance *instance, const struct c7x_infer *in
 {
     TVMFFIAny output = {.type_index = kTVMFFINone};
     uint32_t repeat_count = infer->repeat_count == 0 ? 1 : infer->repeat_count;
-    (void)TVMDSPRegFileCleanup();
     C7X_RETURN_IF_ERROR(reserve_inputs(instance, infer->input_count, error));
     for (uint32_t i = 0; i < repeat_count; i++) {
         if (i > 0)
-            give_workspace_back(instance);
+            give_back(instance);
         result->return_value = run_once(instance, infer, &output, &result->cycles);
         if (result->return_value != 0)
             return refuse_call(instance, result->return_value, error);
@@ -462,7 +460,6 @@ static void expect_objects(const struct instance *instance)
 {
     if (instance->input_capacity != 0)
         prefetch(instance->inputs, sizeof(*instance->inputs));
-    C7X_PREFETCH(instance->context.registers);
     C7X_PREFETCH(instance->manifest.inputs);
     C7X_PREFETCH(instance->manifest.outputs);
 }
