@@ -31,7 +31,7 @@ struct c7x_manifest {
     bool preempt_anywhere;
     uint32_t input_count;
     uint32_t output_count;
-    struct c7x_manifest_io *inputs; /* a block of the heap, with the outputs behind it */
+    struct c7x_manifest_io *inputs; /* when read, a block of the heap, with the outputs behind it */
     struct c7x_manifest_io *outputs;
 };
 

@@ -30,7 +30,7 @@
 typedef int (*entry_fn)(TVMFFIAny *inputs, int num_inputs, TVMFFIAny *constants, TVMFFIAny *output);
 typedef void (*hook_fn)(void);
 
-/* From the end of the manifest to the beginning of the context stands what every call needs. */
+/* Every call needs what stands from the end of the manifest on, but for the end of the context. */
 struct instance {
     hook_fn clean_up; /* NULL without */
     struct c7x_manifest manifest;
@@ -45,6 +45,7 @@ struct instance {
     bool is_faulted; /* a call ended in the middle of its code: neither that nor its objects can be
                       * trusted */
     struct c7x_tvm_context context;
+    struct c7x_manifest_io declared[]; /* the manifest's inputs, and outputs */
 };
 
 /* ---- Bind ---- */
@@ -164,9 +165,6 @@ static enum c7x_status reserve_inputs(struct instance *instance, uint32_t count,
 static enum c7x_status bind_all(struct instance *instance, const struct c7x_symbol_source *symbols,
                                 struct c7x_error *error)
 {
-    uint32_t owner = instance->context.owner;
-    C7X_RETURN_IF_ERROR(
-        c7x_manifest_read(symbols, c7x_tvm.heap, owner, &instance->manifest, error));
     C7X_RETURN_IF_ERROR(bind_entry(instance, symbols, error));
     C7X_RETURN_IF_ERROR(bind_scratch(instance, symbols, error));
     C7X_RETURN_IF_ERROR(reserve_inputs(instance, instance->manifest.input_count, error));
@@ -182,28 +180,51 @@ static void destroy(struct instance *instance)
     if (c7x_tvm.fast_heap != NULL)
         (void)c7x_heap_free_owner(c7x_tvm.fast_heap, instance->context.fast_owner);
     c7x_heap_free(c7x_tvm.heap, instance->context.symbols);
-    c7x_heap_free(c7x_tvm.heap, instance->manifest.inputs);
     c7x_heap_free(c7x_tvm.heap, instance->inputs);
     c7x_heap_free(c7x_tvm.heap, instance);
     c7x_tvm_release_workspaces();
+}
+
+static size_t bytes_of(const struct c7x_manifest *manifest)
+{
+    return sizeof(struct instance) +
+           (manifest->input_count + manifest->output_count) * sizeof(*manifest->inputs);
+}
+
+/* What the manifest declares comes into the instance's own block. NULL when out of memory. */
+static struct instance *create(const struct c7x_manifest *manifest, uint32_t owner)
+{
+    struct instance *instance = c7x_heap_alloc(c7x_tvm.heap, owner, bytes_of(manifest), 0);
+    if (instance == NULL)
+        return NULL;
+    memset(instance, 0, sizeof(*instance));
+    instance->manifest = *manifest;
+    instance->manifest.inputs = instance->declared;
+    instance->manifest.outputs = instance->declared + manifest->input_count;
+    for (uint32_t i = 0; i < manifest->input_count; i++)
+        instance->manifest.inputs[i] = manifest->inputs[i];
+    for (uint32_t i = 0; i < manifest->output_count; i++)
+        instance->manifest.outputs[i] = manifest->outputs[i];
+    instance->context.owner = owner;
+    instance->context.workspace_owner = c7x_heap_owner_new(c7x_tvm.heap);
+    if (c7x_tvm.fast_heap != NULL)
+        instance->context.fast_owner = c7x_heap_owner_new(c7x_tvm.fast_heap);
+    return instance;
 }
 
 static enum c7x_status runner_bind(const struct c7x_symbol_source *symbols, uint32_t owner,
                                    void **out_instance, struct c7x_module_io *out_io,
                                    struct c7x_error *error)
 {
-    enum c7x_status status;
+    struct c7x_manifest manifest;
     c7x_tvm_release_workspaces(); /* the module may need the memory */
-    struct instance *instance = c7x_heap_alloc(c7x_tvm.heap, owner, sizeof(*instance), 0);
+    C7X_RETURN_IF_ERROR(c7x_manifest_read(symbols, c7x_tvm.heap, owner, &manifest, error));
+    struct instance *instance = create(&manifest, owner);
+    c7x_heap_free(c7x_tvm.heap, manifest.inputs);
     if (instance == NULL)
-        return c7x_error_set_oom(error, "tvm", c7x_heap_oom(c7x_tvm.heap, sizeof(*instance)),
+        return c7x_error_set_oom(error, "tvm", c7x_heap_oom(c7x_tvm.heap, bytes_of(&manifest)),
                                  "instance");
-    memset(instance, 0, sizeof(*instance));
-    instance->context.owner = owner;
-    instance->context.workspace_owner = c7x_heap_owner_new(c7x_tvm.heap);
-    if (c7x_tvm.fast_heap != NULL)
-        instance->context.fast_owner = c7x_heap_owner_new(c7x_tvm.fast_heap);
-    status = bind_all(instance, symbols, error);
+    enum c7x_status status = bind_all(instance, symbols, error);
     if (status != C7X_OK) {
         destroy(instance);
         return status;
@@ -441,27 +462,13 @@ static void leave(struct instance *instance)
     c7x_tvm_context_set(NULL);
 }
 
-static void prefetch(const void *start, size_t size)
-{
-    for (size_t at = 0; at < size; at += C7X_PREFETCH_STEP)
-        C7X_PREFETCH((const uint8_t *)start + at);
-}
-
 /* While many modules are called in turn, what a call needs of its instance is in no near cache, and
- * each piece would be waited for by itself. */
+ * each piece would be waited for by itself: all of it, with the first input that is declared. */
 static void runner_expect(const void *opaque)
 {
-    const size_t first = offsetof(struct instance, manifest.present) & ~(C7X_PREFETCH_STEP - 1);
-    prefetch((const uint8_t *)opaque + first, offsetof(struct instance, context.oom) - first);
-}
-
-/* What the instance leads to; more inputs than one come one behind the other, as caches expect. */
-static void expect_objects(const struct instance *instance)
-{
-    if (instance->input_capacity != 0)
-        prefetch(instance->inputs, sizeof(*instance->inputs));
-    C7X_PREFETCH(instance->manifest.inputs);
-    C7X_PREFETCH(instance->manifest.outputs);
+    for (size_t at = offsetof(struct instance, manifest.present);
+         at < sizeof(struct instance) + C7X_PREFETCH_STEP; at += C7X_PREFETCH_STEP)
+        C7X_PREFETCH((const uint8_t *)opaque + at);
 }
 
 static enum c7x_status runner_infer(void *opaque, const struct c7x_infer *infer,
@@ -469,7 +476,6 @@ static enum c7x_status runner_infer(void *opaque, const struct c7x_infer *infer,
 {
     struct instance *instance = opaque;
     enum c7x_status status;
-    expect_objects(instance);
     c7x_trace(C7X_STATION_TVM, &infer->origin);
     out_result->cycles = 0;
     out_result->output_count = 0;
