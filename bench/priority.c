@@ -29,6 +29,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TURNS 401
@@ -245,11 +246,22 @@ static void start(struct runner *runner)
         exit(1);
 }
 
+/* Up to twice a millisecond, so that requests come at any point of what else the core does; one
+ * right behind the other would find it where the one before has left it. */
+static void pause_at_random(void)
+{
+    static uint32_t state = 20261130;
+    state = state * 1664525u + 1013904223u;
+    const struct timespec moment = {.tv_nsec = (long)(state >> 8) % 2000000};
+    nanosleep(&moment, NULL);
+}
+
 static void short_requests(const char *name, const char *side, struct c7x_client *client,
                            uint32_t handle)
 {
     static double times[REQUESTS];
     for (int i = 0; i < REQUESTS; i++) {
+        pause_at_random();
         int64_t begin = c7x_os_clock_ns();
         check(spin(client, handle, 0), "infer");
         times[i] = since_us(begin);
