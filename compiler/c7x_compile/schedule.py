@@ -73,11 +73,11 @@ def _inline(sch):
     """Computes elements where they are read instead of keeping them: those that are read about once, and
     those that are only copied from elsewhere."""
     for block in _blocks(sch):
-        if _is_plain_copy(sch.get(block)) or _is_read_once(sch, block):
-            try:
+        try:
+            if _is_plain_copy(sch.get(block)) or _is_read_once(sch, block):
                 sch.compute_inline(block)
-            except Exception:  # An output, a reduction, or a block with several writers, stays.
-                continue
+        except Exception:  # An output, a block with several writers, or one of unknown shape, stays.
+            continue
 
 
 def _is_read_once(sch, block):
@@ -87,11 +87,11 @@ def _is_read_once(sch, block):
     if len(consumers) != 1 or _is_reduction(sch.get(block)):
         return False
     consumer = sch.get(consumers[0])
+    if "if_then_else" in _functions_of(consumer):
+        return False
     reads = _iteration_count(sch, consumers[0]) / _written_count(sch, block)
-    if reads <= 1:
-        return "if_then_else" not in _functions_of(consumer)
     is_cheap = _CHEAP.issuperset(_functions_of(sch.get(block)))
-    return is_cheap and reads <= _READS_MAX and not (_is_reduction(consumer) or "if_then_else" in _functions_of(consumer))
+    return reads <= (_READS_MAX if is_cheap and not _is_reduction(consumer) else 1)
 
 
 def _iteration_count(sch, block):

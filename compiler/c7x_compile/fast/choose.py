@@ -117,6 +117,7 @@ class Choice:
 
     @property
     def expected_us(self):
+        """On one thread, at what the choice assumes of a core."""
         return max(self.flop / _FLOP_PER_US, self.bytes / _WEIGHT_BYTES_PER_US)
 
 
