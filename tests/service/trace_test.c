@@ -191,21 +191,27 @@ static void the_way_of_a_request_from_station_to_station(void **state)
             assert_true(events[i].time_ns >= events[job].time_ns);
 }
 
+/* The least of some calls: what else the machine does only adds. */
 static void how_long_each_operator_takes(void **state)
 {
-    int64_t times[3];
+    int64_t least_ns[] = {INT64_MAX, INT64_MAX, INT64_MAX};
     uint32_t handle = load("operators");
     (void)state;
     begin(WINDOW_EVENTS);
-    run_operators(handle);
+    for (int call = 0; call < 10; call++)
+        run_operators(handle);
     end();
-    for (int i = 0, at = 0; i < 3; i++) {
+    int at = 0;
+    for (int i = 0; i < 10 * 3; i++) {
         at = find(at, C7X_TRACE_SECTION_BEGIN, -1, 0);
-        times[i] = events[at + 1].time_ns - events[at].time_ns;
+        assert_int_not_equal(at, -1);
+        int64_t time_ns = events[at + 1].time_ns - events[at].time_ns;
+        if (time_ns < least_ns[i % 3])
+            least_ns[i % 3] = time_ns;
         assert_int_equal(events[++at].event, C7X_TRACE_SECTION_END);
     }
-    assert_true(times[1] > times[0] && times[1] > times[2]);
-    assert_true(times[2] > 10000);
+    assert_true(least_ns[1] > least_ns[0] && least_ns[1] > least_ns[2]);
+    assert_true(least_ns[2] > 10000);
 }
 
 static void how_many_wait_at_a_target(void **state)
