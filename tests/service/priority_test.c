@@ -72,6 +72,13 @@ static void send_spin(uint32_t handle, uint32_t priority, uint32_t seq, int32_t 
     send_infer(handle, priority, seq, ms, 0, 1);
 }
 
+/* Of holds or open, which runs. */
+static void end_hold(uint32_t seq)
+{
+    uint8_t *input = (uint8_t *)client.input.pointer + (size_t)seq * 64;
+    __atomic_store_n((int32_t *)(void *)input, 0, __ATOMIC_RELEASE);
+}
+
 static void take_infer(uint32_t seq, int32_t status)
 {
     struct c7x_response response;
@@ -128,10 +135,12 @@ static void what_waits_is_answered_by_priority(void **state)
     (void)state;
     for (int i = 0; i < 7; i++)
         modules[i] = load("spin", 0);
-    send_spin(holds, 8, 20, 300);
+    send_spin(holds, 8, 20, -1);
     C7X_TEST_WAIT_UNTIL(runs_at(8), SOON_MS);
     for (uint32_t i = 0; i < 7; i++)
         send_spin(modules[i], priorities[i], i, 0);
+    c7x_test_ping(client.link); /* all have come */
+    end_hold(20);
     for (int i = 0; i < 6; i++)
         take_infer(order[i], C7X_OK);
     take_infer(20, C7X_OK); /* before the other one of its target */
@@ -192,12 +201,14 @@ static void an_unload_keeps_its_turn(void **state)
     uint32_t holds = load("holds", 0);
     uint32_t other = load("spin", 0);
     (void)state;
-    send_spin(holds, 1, 1, 100);
+    send_spin(holds, 1, 1, -1);
     C7X_TEST_WAIT_UNTIL(runs_at(1), SOON_MS);
     unload.body.handle = other;
     send_spin(other, 8, 2, 0);
     c7x_steps_send(client.link, &unload, 3);
     send_spin(other, 1, 4, 0);
+    c7x_test_ping(client.link); /* all have come */
+    end_hold(1);
     take_infer(1, C7X_OK);
     take_infer(2, C7X_OK);
     assert_int_equal(c7x_steps_take(client.link, C7X_MSG_DYN_UNLOAD, 3, &response), C7X_OK);
@@ -211,13 +222,14 @@ static void a_module_may_be_preempted_anywhere(void **state)
     c7x_test_needs_signals();
     (void)state;
     open = load("open", 8);
-    send_spin(open, 0, 1, 1000);
+    send_spin(open, 0, 1, -1);
     C7X_TEST_WAIT_UNTIL(runs_at(8), SOON_MS);
     for (uint32_t i = 2; i < 12; i++) {
         send_spin(client.spin, 1, i, 0);
         take_infer(i, C7X_OK);
         C7X_TEST_WAIT_UNTIL(runs_at(8), SOON_MS);
     }
+    end_hold(1);
     take_infer(1, C7X_OK);
 }
 
