@@ -302,10 +302,51 @@ static void absolute_symbols_stay(void **state)
     c7x_builder_finish(&builder);
     link_file(false);
     assert_int_equal(word_at(0, 8), C7X_FILE_AT(text) + 5);
+    assert_null(find("constant")); /* no place in the module, though the value is one of text */
+}
+
+static void set_dynamic(int64_t tag, uint64_t value)
+{
+    for (unsigned i = 0; i < builder.dynamic_count; i++) {
+        if (file.dynamic[i].tag == tag)
+            file.dynamic[i].value = value;
+    }
+}
+
+/* Of two symbols with one name the first global one is meant. */
+static void symbols_before_the_globals_are_the_modules_own(void **state)
+{
+    (void)state;
+    (void)c7x_builder_symbol(&builder, "cg_main_dsp", 1, C7X_FILE_S_TEXT, C7X_FILE_AT(text) + 8);
+    c7x_builder_finish(&builder);
+    link_file(false);
+    assert_memory_equal(find("cg_main_dsp"), file.text, sizeof(file.text));
+    c7x_loader_unload(program, false);
+    set_dynamic(C7X_ELF_DT_C7X_GSYM_OFFSET, C7X_FILE_SYMBOL_DATA * sizeof(struct c7x_elf_symbol));
+    link_file(false);
+    assert_null(find("rodata"));
+    assert_non_null(find("data"));
+    assert_int_equal(segment(1).address + 8, c7x_memory_address(&memory, find("cg_main_dsp")));
+}
+
+static void without_an_offset_all_symbols_are_global(void **state)
+{
+    (void)state;
+    c7x_builder_finish(&builder);
+    for (unsigned i = 0; i < builder.dynamic_count; i++) {
+        if (file.dynamic[i].tag == C7X_ELF_DT_C7X_GSYM_OFFSET ||
+            file.dynamic[i].tag == C7X_ELF_DT_C7X_GSTR_OFFSET)
+            file.dynamic[i].tag = 0x60000098;
+    }
+    link_file(false);
+    assert_non_null(find("rodata"));
+    assert_non_null(find("data"));
 }
 
 /* ---- Whose symbol ---- */
 
+/* Those that the import library names: the firmware may export more than it did when the module was
+ * linked, and what the module then brought along is its own. */
 static void exports_pre_empt_global_symbols(void **state)
 {
     uint32_t import = c7x_builder_import(&builder, "exported", 1);
@@ -313,6 +354,8 @@ static void exports_pre_empt_global_symbols(void **state)
     uint32_t hidden = c7x_builder_symbol(&builder, "data", 1, C7X_FILE_S_DATA, C7X_FILE_AT(data));
     (void)state;
     file.symbols[hidden].other = 2;
+    c7x_builder_stub(&builder, "other");
+    c7x_builder_stub(&builder, "data");
     c7x_builder_relocate(&builder, C7X_FILE_AT(data), ABS64, import, 0);
     c7x_builder_relocate(&builder, C7X_FILE_AT(data) + 8, ABS64, C7X_FILE_SYMBOL_DATA, 0);
     c7x_builder_relocate(&builder, C7X_FILE_AT(data) + 16, ABS64, local, 0);
@@ -325,6 +368,31 @@ static void exports_pre_empt_global_symbols(void **state)
     assert_int_equal(word_at(24, 8), segment(2).address);
 }
 
+static uint64_t address_of_data(void)
+{
+    uint64_t address;
+    link_file(false);
+    address = word_at(0, 8);
+    c7x_loader_unload(program, false);
+    program = NULL;
+    return address;
+}
+
+static void what_the_import_library_lacks_stays_the_modules_own(void **state)
+{
+    (void)state;
+    c7x_builder_relocate(&builder, C7X_FILE_AT(data), ABS64, C7X_FILE_SYMBOL_DATA, 0);
+    c7x_builder_stub(&builder, "exported");
+    c7x_builder_finish(&builder);
+    assert_in_range(address_of_data(), C7X_MEMORY_HEAP_BASE, C7X_MEMORY_HEAP_BASE + HEAP_BYTES - 1);
+    memset(&file.dsp_syms, 0x5a, sizeof(file.dsp_syms)); /* says nothing */
+    assert_int_equal(address_of_data(), FIRMWARE_TEXT);
+    memset(file.section_names + file.sections[C7X_FILE_S_SYMS].name, 'x', 4);
+    assert_int_equal(address_of_data(), FIRMWARE_TEXT);
+    file.dynamic[1].tag = 0x60000098; /* DT_NEEDED */
+    assert_in_range(address_of_data(), C7X_MEMORY_HEAP_BASE, C7X_MEMORY_HEAP_BASE + HEAP_BYTES - 1);
+}
+
 static void all_missing_imports_are_listed(void **state)
 {
     (void)state;
@@ -333,8 +401,31 @@ static void all_missing_imports_are_listed(void **state)
     (void)c7x_builder_import(&builder, "two_missing", 1);
     (void)c7x_builder_import(&builder, "weak_missing", C7X_ELF_STB_WEAK);
     c7x_builder_finish(&builder);
-    refused_with(C7X_SYMBOL, "does not export: one_missing, two_missing (export table version 7, "
-                             "2 names)");
+    refused_with(C7X_SYMBOL, "the firmware (export table version 7, 2 names) does not export: "
+                             "one_missing, two_missing");
+    assert_null(strstr(error.text, "weak_missing"));
+}
+
+/* The error counts what it has no room for; the caller can have it all. */
+static void a_list_too_long_for_an_error_is_whole_elsewhere(void **state)
+{
+    struct c7x_loader_request asked = request(false);
+    char *missing = NULL;
+    char name[801] = "";
+    (void)state;
+    memset(name, 'n', sizeof(name) - 1);
+    (void)c7x_builder_import(&builder, name, 1);
+    for (unsigned i = 0; i < 9; i++)
+        file.symbols[c7x_builder_import(&builder, "", 1)].name =
+            file.symbols[C7X_FILE_SYMBOL_CONSTANT + 1].name;
+    c7x_builder_finish(&builder);
+    refused_with(C7X_SYMBOL, "nnn, and 6 more");
+    asked.out_missing = &missing;
+    assert_int_equal(loader_load(&asked, &program, &error), C7X_SYMBOL);
+    assert_non_null(strstr(error.text, "nnn, and 6 more"));
+    assert_non_null(missing);
+    assert_int_equal(strlen(missing), strcspn(missing, ":") + 2 + 10 * 802 - 2);
+    c7x_heap_free(heap, missing);
 }
 
 static void a_weak_import_may_be_absent(void **state)
@@ -435,20 +526,24 @@ static void both_tables_apply_in_any_order(void **state)
     assert_int_equal(word_at(8, 8), bss + 4);
 }
 
-/* TI's linker counts the entries of DT_JMPREL in DT_RELASZ too. */
+/* Or right in front of it; DT_RELASZ counts both in any case. */
 static void a_table_inside_the_other_is_taken_once(void **state)
 {
     (void)state;
     c7x_builder_relocate(&builder, C7X_FILE_AT(data), ABS64, C7X_FILE_SYMBOL_BSS, 0);
     c7x_builder_relocate(&builder, C7X_FILE_AT(data) + 8, ABS64, C7X_FILE_SYMBOL_BSS, 4);
     c7x_builder_finish(&builder);
-    for (unsigned i = 0; i < builder.dynamic_count; i++) {
-        if (file.dynamic[i].tag == C7X_ELF_DT_JMPREL)
-            file.dynamic[i].value = C7X_FILE_OFFSET(relocations[1]);
-        if (file.dynamic[i].tag == C7X_ELF_DT_PLTRELSZ)
-            file.dynamic[i].value = sizeof(struct c7x_elf_rela);
-    }
+    set_dynamic(C7X_ELF_DT_JMPREL, C7X_FILE_OFFSET(relocations[1]));
+    set_dynamic(C7X_ELF_DT_PLTRELSZ, sizeof(struct c7x_elf_rela));
     link_file(false);
+    assert_int_equal(word_at(0, 8), segment(2).address + 0x100);
+    assert_int_equal(word_at(8, 8), segment(2).address + 0x104);
+    c7x_loader_unload(program, false);
+    set_dynamic(C7X_ELF_DT_JMPREL, C7X_FILE_OFFSET(relocations[0]));
+    set_dynamic(C7X_ELF_DT_RELA, C7X_FILE_OFFSET(relocations[1]));
+    memset(&file.relocations[2], 0xff, sizeof(file.relocations[2])); /* not of the table */
+    link_file(false);
+    assert_int_equal(word_at(0, 8), segment(2).address + 0x100);
     assert_int_equal(word_at(8, 8), segment(2).address + 0x104);
 }
 
@@ -481,11 +576,22 @@ static void preinit_arrays_count_in_executables(void **state)
     refused("built for C7x");
     file.header.type = C7X_ELF_TYPE_EXEC;
     refused("DT_PREINIT_ARRAY: 8 bytes at 0x8000047c are not whole entries");
-    for (unsigned i = 0; i < builder.dynamic_count; i++) {
-        if (file.dynamic[i].tag == C7X_ELF_DT_PREINIT_ARRAY)
-            file.dynamic[i].value = C7X_FILE_AT(data);
-    }
+    set_dynamic(C7X_ELF_DT_PREINIT_ARRAY, C7X_FILE_AT(data));
     refused("built for C7x");
+}
+
+static void an_executable_with_a_stack_starts_itself(void **state)
+{
+    uint32_t stack = c7x_builder_symbol(&builder, "__TI_STACK_SIZE", 0, C7X_ELF_SHN_ABS, 0x2000);
+    (void)state;
+    c7x_builder_dynamic(&builder, C7X_ELF_DT_INIT_ARRAY, C7X_FILE_AT(data) + 0x17c);
+    c7x_builder_dynamic(&builder, C7X_ELF_DT_INIT_ARRAYSZ, 8);
+    c7x_builder_finish(&builder);
+    refused("DT_INIT_ARRAY: 8 bytes at 0x8000047c are not whole entries");
+    file.header.type = C7X_ELF_TYPE_EXEC;
+    refused("built for C7x");
+    file.symbols[stack].info = 1 << 4; /* a global symbol of the name is another */
+    refused("DT_INIT_ARRAY: 8 bytes");
 }
 
 /* ---- Refusals ---- */
@@ -582,6 +688,13 @@ static const struct lie lies[] = {
     LIE(DYNAMIC(8).value, C7X_ELF_DT_REL, "REL relocations"),
     LIE(hash[1], 0x100000, "1048576 symbols, but there is room"),
     LIE(symbols[3].name, 0x400, "symbol 3: name at 1024"),
+    LIE(dynamic[2].value, 25, "GSYM_OFFSET 0x19 is not the start of one of 8 symbols"),
+    LIE(dynamic[2].value, 9 * 24, "GSYM_OFFSET 0xd8 is not the start of one of 8 symbols"),
+    LIE(dynamic[3].value, 0x401, "GSTR_OFFSET 0x401 is outside the string table (1024 bytes)"),
+    LIE(dsp_syms.dynamic_segment.type, 0,
+        "no dynamic table (PT_DYNAMIC) (of the import library in section .dsp_syms_out)"),
+    LIE(dsp_syms.header.machine, C7X_ELF_MACHINE_AARCH64, "of the import library"),
+    LIE(dsp_syms.dynamic[1].value, sizeof(file), "of the import library"),
 };
 
 static void lies_are_named(void **state)
@@ -705,8 +818,12 @@ int main(void)
         TEST(a_relocation_into_read_only_data_copies_it),
         TEST(an_end_marker_goes_with_its_segment),
         TEST(absolute_symbols_stay),
+        TEST(symbols_before_the_globals_are_the_modules_own),
+        TEST(without_an_offset_all_symbols_are_global),
         TEST(exports_pre_empt_global_symbols),
+        TEST(what_the_import_library_lacks_stays_the_modules_own),
         TEST(all_missing_imports_are_listed),
+        TEST(a_list_too_long_for_an_error_is_whole_elsewhere),
         TEST(a_weak_import_may_be_absent),
         TEST(local_symbols_must_be_defined),
         TEST(every_type_writes_its_field),
@@ -715,6 +832,7 @@ int main(void)
         TEST(an_unaligned_place_counts_from_its_word),
         TEST(constructors_are_noted_and_not_run),
         TEST(preinit_arrays_count_in_executables),
+        TEST(an_executable_with_a_stack_starts_itself),
         TEST(branches_to_odd_places_are_refused),
         TEST(relocations_are_refused_by_index_and_place),
         TEST(libraries_are_refused_by_name),

@@ -54,6 +54,7 @@ int main(int argc, char **argv)
     export_rodata("_binary_weights_bin_start", WEIGHTS_OFFSET);
     export_rodata("_binary_weights_bin_size", SIZE_OFFSET);
     c7x_builder_relocate(&builder, C7X_FILE_AT(data), 18, C7X_FILE_SYMBOL_RODATA, 0);
+    c7x_builder_stub(&builder, "printf");
     c7x_builder_relocate(&builder, C7X_FILE_AT(text) + 8, 33,
                          c7x_builder_import(&builder, "printf", 1), 0);
     c7x_builder_finish(&builder);

@@ -6,8 +6,6 @@
 static_assert(offsetof(struct c7x_file, rodata) == 0x40, "rodata right behind the ELF header");
 
 #define DT_SONAME 14
-#define DT_GSYM_OFFSET 0x6000000d
-#define DT_GSTR_OFFSET 0x6000000f
 #define STV_DEFAULT 0
 
 static struct c7x_elf_segment load(uint32_t flags, uint64_t offset, uint64_t vaddr, uint64_t size)
@@ -22,7 +20,7 @@ static struct c7x_elf_segment load(uint32_t flags, uint64_t offset, uint64_t vad
                                     .align = 0x40};
 }
 
-static void fill_header(struct c7x_elf_header *header)
+static void identify(struct c7x_elf_header *header)
 {
     static const uint8_t ident[16] = {
         0x7f, 'E', 'L', 'F', C7X_ELF_CLASS_64, C7X_ELF_DATA_LITTLE, 1, C7X_ELF_OSABI_C7X};
@@ -30,11 +28,16 @@ static void fill_header(struct c7x_elf_header *header)
     header->type = C7X_ELF_TYPE_DYN;
     header->machine = C7X_ELF_MACHINE_C7X;
     header->version = 1;
+    header->ehsize = sizeof(*header);
+    header->phentsize = sizeof(struct c7x_elf_segment);
+}
+
+static void fill_header(struct c7x_elf_header *header)
+{
+    identify(header);
     header->flags = 1; /* static relocations, by TI's linker */
     header->phoff = C7X_FILE_OFFSET(segments);
     header->shoff = C7X_FILE_OFFSET(sections);
-    header->ehsize = sizeof(*header);
-    header->phentsize = sizeof(struct c7x_elf_segment);
     header->phnum = C7X_FILE_SEGMENTS;
     header->shentsize = sizeof(struct c7x_elf_section);
     header->shnum = C7X_FILE_SECTIONS;
@@ -87,6 +90,45 @@ static void fill_sections(struct c7x_file *file)
                 sizeof(file->section_names));
 }
 
+/* `dynamic=exe`, stripped. */
+static void fill_library(struct c7x_library_file *library)
+{
+    const struct c7x_elf_dynamic dynamic[] = {
+        {C7X_ELF_DT_HASH, offsetof(struct c7x_library_file, hash)},
+        {C7X_ELF_DT_SYMTAB, offsetof(struct c7x_library_file, symbols)},
+        {C7X_ELF_DT_STRTAB, offsetof(struct c7x_library_file, strings)},
+        {C7X_ELF_DT_STRSZ, sizeof(library->strings)},
+        {C7X_ELF_DT_C7X_GSYM_OFFSET, sizeof(library->symbols[0])},
+        {C7X_ELF_DT_C7X_GSTR_OFFSET, 1},
+    };
+    identify(&library->header);
+    library->header.type = C7X_ELF_TYPE_EXEC;
+    library->header.phoff = offsetof(struct c7x_library_file, dynamic_segment);
+    library->header.phnum = 1;
+    library->dynamic_segment = (struct c7x_elf_segment){
+        .type = C7X_ELF_PT_DYNAMIC,
+        .flags = C7X_ELF_PF_R,
+        .offset = offsetof(struct c7x_library_file, dynamic),
+        .filesz = sizeof(library->dynamic),
+        .memsz = sizeof(library->dynamic),
+        .align = 8,
+    };
+    memcpy(library->dynamic, dynamic, sizeof(dynamic));
+    library->hash[0] = 1;
+    library->hash[1] = 1;
+}
+
+void c7x_builder_stub(struct c7x_builder *self, const char *name)
+{
+    struct c7x_library_file *library = &self->file->dsp_syms;
+    size_t size = strlen(name) + 1;
+    library->symbols[++self->stub_count] = (struct c7x_elf_symbol){
+        .name = self->stub_string_bytes, .info = 1 << 4, .section = 1, .value = C7X_FILE_BASE};
+    memcpy(library->strings + self->stub_string_bytes, name, size);
+    self->stub_string_bytes += (uint32_t)size;
+    library->hash[1] = 1 + self->stub_count;
+}
+
 uint32_t c7x_builder_string(struct c7x_builder *self, const char *text)
 {
     uint32_t at = self->string_bytes;
@@ -117,12 +159,12 @@ uint32_t c7x_builder_import(struct c7x_builder *self, const char *name, unsigned
 
 static void fill_symbols(struct c7x_builder *self)
 {
+    (void)c7x_builder_symbol(self, ".text", 0, C7X_FILE_S_TEXT, C7X_FILE_AT(text));
     (void)c7x_builder_symbol(self, "rodata", 1, C7X_FILE_S_RODATA, C7X_FILE_AT(rodata));
     (void)c7x_builder_symbol(self, "rodata_end", 1, C7X_FILE_S_RODATA, C7X_FILE_AT(text));
     (void)c7x_builder_symbol(self, "cg_main_dsp", 1, C7X_FILE_S_TEXT, C7X_FILE_AT(text));
     (void)c7x_builder_symbol(self, "data", 1, C7X_FILE_S_DATA, C7X_FILE_AT(data));
     (void)c7x_builder_symbol(self, "bss", 1, C7X_FILE_S_DATA, C7X_FILE_BSS);
-    (void)c7x_builder_symbol(self, ".text", 0, C7X_FILE_S_TEXT, C7X_FILE_AT(text));
     (void)c7x_builder_symbol(self, "constant", 1, C7X_ELF_SHN_ABS, C7X_FILE_AT(text) + 4);
     self->file->symbols[C7X_FILE_SYMBOL_ENTRY].info |= C7X_ELF_STT_FUNC;
 }
@@ -130,17 +172,21 @@ static void fill_symbols(struct c7x_builder *self)
 void c7x_builder_init(struct c7x_builder *self, struct c7x_file *file)
 {
     memset(file, 0, sizeof(*file));
-    *self = (struct c7x_builder){.file = file, .symbol_count = 1, .string_bytes = 1};
+    *self = (struct c7x_builder){
+        .file = file, .symbol_count = 1, .string_bytes = 1, .stub_string_bytes = 1};
     fill_header(&file->header);
     fill_segments(file);
     fill_sections(file);
     fill_symbols(self);
+    fill_library(&file->dsp_syms);
     for (size_t i = 0; i < sizeof(file->rodata); i++)
         file->rodata[i] = (uint8_t)i;
     c7x_builder_dynamic(self, DT_SONAME, c7x_builder_string(self, "lib0.out"));
     c7x_builder_dynamic(self, C7X_ELF_DT_NEEDED, c7x_builder_string(self, "dsp_syms.out"));
-    c7x_builder_dynamic(self, DT_GSYM_OFFSET, sizeof(struct c7x_elf_symbol));
-    c7x_builder_dynamic(self, DT_GSTR_OFFSET, 1);
+    c7x_builder_dynamic(self, C7X_ELF_DT_C7X_GSYM_OFFSET,
+                        C7X_FILE_SYMBOL_RODATA * sizeof(struct c7x_elf_symbol));
+    c7x_builder_dynamic(self, C7X_ELF_DT_C7X_GSTR_OFFSET,
+                        file->symbols[C7X_FILE_SYMBOL_RODATA].name);
     c7x_builder_dynamic(self, 3, 0x1234); /* DT_PLTGOT and a tag that nobody knows */
     c7x_builder_dynamic(self, 0x60000099, 1);
 }
@@ -164,7 +210,8 @@ void c7x_builder_dynamic(struct c7x_builder *self, int64_t tag, uint64_t value)
     self->file->dynamic[self->dynamic_count++] = (struct c7x_elf_dynamic){tag, value};
 }
 
-/* The hash table says how many symbols there are; its one bucket is empty. */
+/* The hash table says how many symbols there are; its one bucket is empty. DT_RELASZ counts both
+ * tables of relocations. */
 void c7x_builder_finish(struct c7x_builder *self)
 {
     c7x_builder_dynamic(self, C7X_ELF_DT_HASH, C7X_FILE_OFFSET(hash));
@@ -174,7 +221,7 @@ void c7x_builder_finish(struct c7x_builder *self)
     c7x_builder_dynamic(self, C7X_ELF_DT_STRSZ, sizeof(self->file->strings));
     c7x_builder_dynamic(self, C7X_ELF_DT_RELA, C7X_FILE_OFFSET(relocations));
     c7x_builder_dynamic(self, C7X_ELF_DT_RELASZ,
-                        self->relocation_count * sizeof(struct c7x_elf_rela));
+                        (self->relocation_count + self->plt_count) * sizeof(struct c7x_elf_rela));
     c7x_builder_dynamic(self, C7X_ELF_DT_RELAENT, sizeof(struct c7x_elf_rela));
     c7x_builder_dynamic(self, C7X_ELF_DT_PLTREL, C7X_ELF_DT_RELA);
     c7x_builder_dynamic(self, C7X_ELF_DT_JMPREL, C7X_FILE_OFFSET(plt_relocations));

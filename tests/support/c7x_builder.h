@@ -5,8 +5,9 @@
  * the three segments one right behind the other in memory, dynamic tables outside of all segments
  * and given by file offset, headers at the end of the file.
  *
- * As built it is well formed: symbols "rodata", "rodata_end" (where text starts, too),
- * "cg_main_dsp", "data", "bss", the local ".text", and the absolute "constant".
+ * As built it is well formed: the local symbol ".text", then "rodata", "rodata_end" (where text
+ * starts, too), "cg_main_dsp", "data", "bss", and the absolute "constant". It needs dsp_syms.out
+ * and brings it along: an import library with no names yet.
  */
 #ifndef C7X_TESTS_SUPPORT_C7X_BUILDER_H
 #define C7X_TESTS_SUPPORT_C7X_BUILDER_H
@@ -31,13 +32,23 @@ enum {
     C7X_FILE_SECTIONS
 };
 enum {
-    C7X_FILE_SYMBOL_RODATA = 1,
+    C7X_FILE_SYMBOL_TEXT = 1,
+    C7X_FILE_SYMBOL_RODATA,
     C7X_FILE_SYMBOL_RODATA_END,
     C7X_FILE_SYMBOL_ENTRY,
     C7X_FILE_SYMBOL_DATA,
     C7X_FILE_SYMBOL_BSS,
-    C7X_FILE_SYMBOL_TEXT,
     C7X_FILE_SYMBOL_CONSTANT
+};
+
+/* What is in section .dsp_syms_out. */
+struct c7x_library_file {
+    struct c7x_elf_header header;
+    struct c7x_elf_segment dynamic_segment;
+    struct c7x_elf_dynamic dynamic[8];
+    struct c7x_elf_symbol symbols[8];
+    uint32_t hash[4];
+    char strings[0x80];
 };
 
 struct c7x_file {
@@ -51,7 +62,7 @@ struct c7x_file {
     uint32_t hash[4 + C7X_FILE_SYMBOLS];
     struct c7x_elf_rela relocations[C7X_FILE_RELOCATIONS];
     struct c7x_elf_rela plt_relocations[8];
-    uint8_t dsp_syms[64];
+    struct c7x_library_file dsp_syms;
     char section_names[0x80];
     struct c7x_elf_section sections[C7X_FILE_SECTIONS];
     struct c7x_elf_segment segments[C7X_FILE_SEGMENTS]; /* ends at the end of the file */
@@ -71,6 +82,8 @@ struct c7x_builder {
     uint32_t relocation_count;
     uint32_t plt_count;
     uint32_t dynamic_count;
+    uint32_t stub_count;
+    uint32_t stub_string_bytes;
 };
 
 void c7x_builder_init(struct c7x_builder *self, struct c7x_file *file);
@@ -78,6 +91,8 @@ void c7x_builder_init(struct c7x_builder *self, struct c7x_file *file);
 uint32_t c7x_builder_symbol(struct c7x_builder *self, const char *name, unsigned bind,
                             uint16_t section, uint64_t value);
 uint32_t c7x_builder_import(struct c7x_builder *self, const char *name, unsigned bind);
+/* Adds a name to the import library. */
+void c7x_builder_stub(struct c7x_builder *self, const char *name);
 /* Offset of the text in the string table. */
 uint32_t c7x_builder_string(struct c7x_builder *self, const char *text);
 void c7x_builder_relocate(struct c7x_builder *self, uint64_t vaddr, uint32_t type, uint32_t symbol,

@@ -46,7 +46,7 @@ bool c7x_loader_symbol(const struct c7x_program *program, uint64_t index,
     if (c7x_loader_read_symbol(program, index, &symbol, NULL) != C7X_OK)
         return false;
     name = c7x_program_symbol_name(program, &symbol);
-    is_global = name != NULL && *name != '\0' && c7x_elf_symbol_bind(&symbol) != C7X_ELF_STB_LOCAL;
+    is_global = name != NULL && *name != '\0' && c7x_program_is_global(program, index, &symbol);
     *out = (struct c7x_loader_symbol){
         .name = name == NULL ? "" : name,
         .is_import = is_global && symbol.section == C7X_ELF_SHN_UNDEF,

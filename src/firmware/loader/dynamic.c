@@ -3,6 +3,7 @@
 #include "firmware/loader/loader_impl.h"
 
 #include "base/checked.h"
+#include "os/os.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 struct tags {
     uint64_t value[C7X_ELF_DT_RELR + 1];
     uint64_t gnu_hash;
+    uint64_t global_symbols; /* GSYM_OFFSET and GSTR_OFFSET: where in their tables the global */
+    uint64_t global_names;   /* symbols and their names begin */
     uint64_t needed[NEEDED_COUNT_MAX];
     unsigned needed_count;
 };
@@ -28,15 +31,21 @@ static enum c7x_status refuse_place(struct c7x_error *error, const char *name)
                          "dynamic table: %s is outside the file or the copied segments", name);
 }
 
-static enum c7x_status take_tag(const struct c7x_arch *arch, const struct c7x_elf_dynamic *entry,
-                                struct tags *out, struct c7x_error *error)
+static enum c7x_status take_tag(const struct c7x_program *program,
+                                const struct c7x_elf_dynamic *entry, struct tags *out,
+                                struct c7x_error *error)
 {
+    const struct c7x_arch *arch = program->arch;
     if (arch->refused_tag != 0 && entry->tag == arch->refused_tag)
         return refuse(error, arch->refused_tag_reason);
     if (entry->tag > 0 && entry->tag <= C7X_ELF_DT_RELR)
         out->value[entry->tag] = entry->value;
     if (entry->tag == C7X_ELF_DT_GNU_HASH)
         out->gnu_hash = entry->value;
+    if (arch == &c7x_arch_c7x && entry->tag == C7X_ELF_DT_C7X_GSYM_OFFSET)
+        out->global_symbols = entry->value;
+    if (arch == &c7x_arch_c7x && entry->tag == C7X_ELF_DT_C7X_GSTR_OFFSET)
+        out->global_names = entry->value;
     if (entry->tag != C7X_ELF_DT_NEEDED)
         return C7X_OK;
     if (out->needed_count == NEEDED_COUNT_MAX)
@@ -64,7 +73,7 @@ static enum c7x_status read_tags(const struct c7x_program *program, struct tags 
         memcpy(&entry, bytes + at, sizeof(entry));
         if (entry.tag == C7X_ELF_DT_NULL)
             return C7X_OK;
-        C7X_RETURN_IF_ERROR(take_tag(program->arch, &entry, out, error));
+        C7X_RETURN_IF_ERROR(take_tag(program, &entry, out, error));
     }
     return refuse(error, "not terminated");
 }
@@ -137,6 +146,25 @@ static enum c7x_status count_symbols(struct c7x_program *program, struct c7x_err
     return C7X_OK;
 }
 
+/* TI's linker puts them behind the local ones. */
+static enum c7x_status take_globals(const struct tags *tags, struct c7x_program *program,
+                                    struct c7x_error *error)
+{
+    program->first_global = tags->global_symbols / sizeof(struct c7x_elf_symbol);
+    if (tags->global_symbols % sizeof(struct c7x_elf_symbol) != 0 ||
+        program->first_global > program->symbol_count)
+        return c7x_error_set(error, C7X_LOAD, "loader",
+                             "dynamic table: GSYM_OFFSET 0x%" PRIx64
+                             " is not the start of one of %" PRIu64 " symbols",
+                             tags->global_symbols, program->symbol_count);
+    if (tags->global_names > program->tables[C7X_TABLE_STRINGS].size)
+        return c7x_error_set(error, C7X_LOAD, "loader",
+                             "dynamic table: GSTR_OFFSET 0x%" PRIx64
+                             " is outside the string table (%" PRIu64 " bytes)",
+                             tags->global_names, program->tables[C7X_TABLE_STRINGS].size);
+    return C7X_OK;
+}
+
 static enum c7x_status take_symbols(const struct tags *tags, struct c7x_program *program,
                                     struct c7x_error *error)
 {
@@ -151,10 +179,28 @@ static enum c7x_status take_symbols(const struct tags *tags, struct c7x_program 
         take_rest(program, C7X_TABLE_HASH, "DT_HASH", value[C7X_ELF_DT_HASH], error));
     C7X_RETURN_IF_ERROR(
         take_rest(program, C7X_TABLE_GNU_HASH, "DT_GNU_HASH", tags->gnu_hash, error));
-    return count_symbols(program, error);
+    C7X_RETURN_IF_ERROR(count_symbols(program, error));
+    return take_globals(tags, program, error);
 }
 
-/* TI's linker counts the entries of DT_JMPREL in DT_RELASZ too; those are then taken once. */
+/* Whether DT_JMPREL is a part of DT_RELA. */
+static bool is_nested(const uint64_t *value)
+{
+    return value[C7X_ELF_DT_RELA] != 0 &&
+           c7x_range_inside(value[C7X_ELF_DT_JMPREL], value[C7X_ELF_DT_PLTRELSZ],
+                            value[C7X_ELF_DT_RELA], value[C7X_ELF_DT_RELASZ]);
+}
+
+/* TI's linker counts the entries of DT_JMPREL in DT_RELASZ, wherever they are. */
+static uint64_t rela_size(const struct c7x_program *program, const uint64_t *value)
+{
+    uint64_t size = value[C7X_ELF_DT_RELASZ];
+    uint64_t plt_size = value[C7X_ELF_DT_JMPREL] == 0 ? 0 : value[C7X_ELF_DT_PLTRELSZ];
+    if (program->layout->tables_by_offset && !is_nested(value) && plt_size <= size)
+        size -= plt_size;
+    return size;
+}
+
 static enum c7x_status take_relocations(const struct tags *tags, struct c7x_program *program,
                                         struct c7x_error *error)
 {
@@ -164,10 +210,8 @@ static enum c7x_status take_relocations(const struct tags *tags, struct c7x_prog
     C7X_RETURN_IF_ERROR(take_table(program, C7X_TABLE_RELR, "DT_RELR", value[C7X_ELF_DT_RELR],
                                    value[C7X_ELF_DT_RELRSZ], sizeof(uint64_t), error));
     C7X_RETURN_IF_ERROR(take_table(program, C7X_TABLE_RELA, "DT_RELA", value[C7X_ELF_DT_RELA],
-                                   value[C7X_ELF_DT_RELASZ], sizeof(struct c7x_elf_rela), error));
-    if (value[C7X_ELF_DT_RELA] != 0 &&
-        c7x_range_inside(value[C7X_ELF_DT_JMPREL], value[C7X_ELF_DT_PLTRELSZ],
-                         value[C7X_ELF_DT_RELA], value[C7X_ELF_DT_RELASZ]))
+                                   rela_size(program, value), sizeof(struct c7x_elf_rela), error));
+    if (is_nested(value))
         return C7X_OK;
     return take_table(program, C7X_TABLE_JMPREL, "DT_JMPREL", value[C7X_ELF_DT_JMPREL],
                       value[C7X_ELF_DT_PLTRELSZ], sizeof(struct c7x_elf_rela), error);
@@ -189,11 +233,30 @@ static enum c7x_status take_hooks(const struct c7x_program *program, uint64_t va
     return C7X_OK;
 }
 
+/* A C7x executable that has a stack of its own has code that starts it, too. */
+static bool starts_itself(const struct c7x_program *program)
+{
+    struct c7x_elf_symbol symbol;
+    if (program->arch != &c7x_arch_c7x || program->header.type != C7X_ELF_TYPE_EXEC)
+        return false;
+    for (uint64_t i = 1; c7x_loader_read_symbol(program, i, &symbol, NULL) == C7X_OK; i++) {
+        const char *name = c7x_program_symbol_name(program, &symbol);
+        if (c7x_elf_symbol_bind(&symbol) == C7X_ELF_STB_LOCAL && name != NULL &&
+            strcmp(name, "__TI_STACK_SIZE") == 0)
+            return true;
+        if (i % C7X_LOADER_STEP == 0)
+            c7x_os_interrupt_point();
+    }
+    return false;
+}
+
 /* gABI: the array of preinitialisation functions counts in an executable and is ignored elsewhere.
  */
 static enum c7x_status take_all_hooks(const uint64_t *value, struct c7x_program *program,
                                       struct c7x_error *error)
 {
+    if (starts_itself(program))
+        return C7X_OK;
     if (program->header.type == C7X_ELF_TYPE_EXEC)
         C7X_RETURN_IF_ERROR(take_hooks(program, value[C7X_ELF_DT_PREINIT_ARRAY],
                                        value[C7X_ELF_DT_PREINIT_ARRAYSZ], "DT_PREINIT_ARRAY",
@@ -218,7 +281,7 @@ static bool is_exported_library(const struct c7x_program *program, const char *n
     return false;
 }
 
-static enum c7x_status check_needed(const struct c7x_program *program, const struct tags *tags,
+static enum c7x_status check_needed(struct c7x_program *program, const struct tags *tags,
                                     struct c7x_error *error)
 {
     for (unsigned i = 0; i < tags->needed_count; i++) {
@@ -230,16 +293,31 @@ static enum c7x_status check_needed(const struct c7x_program *program, const str
                                  "needs the library %s (DT_NEEDED); the device has only the "
                                  "firmware's exports",
                                  name);
+        if (strcmp(name, C7X_LOADER_LIBRARY) == 0)
+            program->needs_library = true;
     }
     return C7X_OK;
+}
+
+static enum c7x_status read_symbols(struct c7x_program *program, struct tags *out,
+                                    struct c7x_error *error)
+{
+    C7X_RETURN_IF_ERROR(read_tags(program, out, error));
+    C7X_RETURN_IF_ERROR(refuse_unsupported(out, error));
+    return take_symbols(out, program, error);
+}
+
+enum c7x_status c7x_loader_read_symbols(struct c7x_program *program, struct c7x_error *error)
+{
+    struct tags tags = {0};
+    C7X_RETURN_IF_ERROR(read_symbols(program, &tags, error));
+    return program->layout->keep_tables(program, error);
 }
 
 enum c7x_status c7x_loader_read_dynamic(struct c7x_program *program, struct c7x_error *error)
 {
     struct tags tags = {0};
-    C7X_RETURN_IF_ERROR(read_tags(program, &tags, error));
-    C7X_RETURN_IF_ERROR(refuse_unsupported(&tags, error));
-    C7X_RETURN_IF_ERROR(take_symbols(&tags, program, error));
+    C7X_RETURN_IF_ERROR(read_symbols(program, &tags, error));
     C7X_RETURN_IF_ERROR(take_relocations(&tags, program, error));
     C7X_RETURN_IF_ERROR(take_all_hooks(tags.value, program, error));
     C7X_RETURN_IF_ERROR(program->layout->keep_tables(program, error));

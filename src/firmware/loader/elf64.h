@@ -96,6 +96,8 @@ enum c7x_elf_tag {
     C7X_ELF_DT_PREINIT_ARRAYSZ = 33,
     C7X_ELF_DT_RELRSZ = 35,
     C7X_ELF_DT_RELR = 36,
+    C7X_ELF_DT_C7X_GSYM_OFFSET = 0x6000000d, /* of a C7x file alone */
+    C7X_ELF_DT_C7X_GSTR_OFFSET = 0x6000000f,
     C7X_ELF_DT_GNU_HASH = 0x6ffffef5
 };
 

@@ -105,6 +105,7 @@ static void release(struct c7x_program *program)
             c7x_heap_free(heap, program->segments[i].pointer);
         program->segments[i].pointer = NULL;
     }
+    c7x_loader_close_library(program);
     c7x_heap_free(heap, program->section_segments);
     c7x_heap_free(heap, program->kept_tables);
     c7x_heap_free(heap, program->index);
@@ -161,7 +162,7 @@ static enum c7x_status protect(struct c7x_program *program, struct c7x_error *er
 }
 
 /* The import library that TI's linker is given. */
-static const char *const libraries[] = {"dsp_syms.out", NULL};
+static const char *const libraries[] = {C7X_LOADER_LIBRARY, NULL};
 
 const struct c7x_layout_ops c7x_layout_c7x = {
     .verify_header = verify_header,
@@ -175,5 +176,4 @@ const struct c7x_layout_ops c7x_layout_c7x = {
     .protect = protect,
     .tables_by_offset = true,
     .libraries = libraries,
-    .imports_first = true,
 };

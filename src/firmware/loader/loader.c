@@ -90,8 +90,8 @@ static void run_destructors(struct c7x_program *program)
         (void)run_hook(program, c7x_program_address(program, program->fini, 0), "DT_FINI", NULL);
 }
 
-static enum c7x_status create_program(const struct c7x_loader_request *request,
-                                      struct c7x_program **out_program, struct c7x_error *error)
+enum c7x_status c7x_loader_create_program(const struct c7x_loader_request *request,
+                                          struct c7x_program **out_program, struct c7x_error *error)
 {
     struct c7x_program *program =
         c7x_heap_alloc(request->heap, request->owner, sizeof(*program), 0);
@@ -135,7 +135,7 @@ enum c7x_status c7x_loader_open(const struct c7x_loader_request *request,
 {
     struct c7x_program *program = NULL;
     enum c7x_status status;
-    C7X_RETURN_IF_ERROR(create_program(request, &program, error));
+    C7X_RETURN_IF_ERROR(c7x_loader_create_program(request, &program, error));
     status = open_program(program, error);
     if (status != C7X_OK) {
         c7x_loader_unload(program, true);
@@ -148,7 +148,10 @@ enum c7x_status c7x_loader_open(const struct c7x_loader_request *request,
 enum c7x_status c7x_loader_link(struct c7x_program *program, struct c7x_error *error)
 {
     C7X_RETURN_IF_ERROR(c7x_loader_check_imports(program, error));
-    return c7x_loader_relocate(program, error);
+    C7X_RETURN_IF_ERROR(c7x_loader_open_library(program, error));
+    C7X_RETURN_IF_ERROR(c7x_loader_relocate(program, error));
+    c7x_loader_close_library(program);
+    return C7X_OK;
 }
 
 enum c7x_status c7x_loader_start(struct c7x_program *program, struct c7x_error *error)

@@ -33,7 +33,13 @@ struct c7x_loader_request {
     const struct c7x_memory *memory;
     uint32_t owner; /* of all blocks that the program holds */
     const struct c7x_symbol_source *imports;
+    /* NULL, or where the text goes that lists all missing imports when the error's is too short: a
+     * block of the heap, C7X_HEAP_SERVICE's, that the caller frees. */
+    char **out_missing;
 };
+
+/* At most as long; the rest of the names is counted. */
+#define C7X_LOADER_MISSING_TEXT_MAX (64u << 10)
 
 /*
  * A load, in three steps. Bytes and imports must stay until the last one; when open fails nothing

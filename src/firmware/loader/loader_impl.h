@@ -10,6 +10,9 @@
 /* p_flags bit of the segment that is used in place: C7X_PF_IN_PLACE of the module format. */
 #define C7X_LOADER_PF_IN_PLACE 0x00100000u
 
+/* The one library that a C7x file may need: it stands for the firmware's exports. */
+#define C7X_LOADER_LIBRARY "dsp_syms.out"
+
 /* Entries of a table between two c7x_os_interrupt_point(). */
 #define C7X_LOADER_STEP 64u
 
@@ -74,10 +77,10 @@ struct c7x_layout_ops {
     /* The definition of the name among the module's own symbols. */
     bool (*find)(const struct c7x_program *program, const char *name, struct c7x_elf_symbol *out);
     enum c7x_status (*protect)(struct c7x_program *program, struct c7x_error *error);
-    bool tables_by_offset;        /* the dynamic table gives file offsets, not link addresses */
+    bool tables_by_offset;        /* the dynamic table gives file offsets, not link addresses, and
+                                   * the size of DT_RELA counts DT_JMPREL in */
     const char *const *libraries; /* that DT_NEEDED may name, since the firmware's exports stand for
                                    * them; NULL-terminated */
-    bool imports_first;           /* the firmware's exports pre-empt the module's global symbols */
 };
 
 extern const struct c7x_layout_ops c7x_layout_native;
@@ -108,9 +111,12 @@ struct c7x_program {
     uint64_t index_mask;
     uint8_t *section_segments; /* which segment a section lies in; NULL when unknown */
     uint32_t section_count;
+    struct c7x_program *library; /* until it is linked; NULL: none, or it says nothing */
 
     struct c7x_program_table tables[C7X_TABLE_COUNT];
     uint64_t symbol_count;
+    uint64_t first_global; /* index of the first symbol that others may see */
+    bool needs_library;    /* the import library is named as needed */
     uint64_t init;
     uint64_t fini;
     struct c7x_program_range preinit_array; /* of an executable alone */
@@ -120,7 +126,15 @@ struct c7x_program {
     bool is_broken; /* one of its hooks did not come to its end */
 };
 
+/* loader.c: an empty one, whose memory c7x_loader_unload() gives back */
+enum c7x_status c7x_loader_create_program(const struct c7x_loader_request *request,
+                                          struct c7x_program **out_program,
+                                          struct c7x_error *error) C7X_NODISCARD;
+
 /* verify.c: reads and checks the headers; fills arch, layout, segments and dynamic. */
+enum c7x_status c7x_loader_read_headers(struct c7x_program *program,
+                                        struct c7x_error *error) C7X_NODISCARD;
+/* The same of a file that has something to load. */
 enum c7x_status c7x_loader_verify(struct c7x_program *program,
                                   struct c7x_error *error) C7X_NODISCARD;
 /* The last check, once all others are done. */
@@ -153,11 +167,30 @@ enum c7x_status c7x_loader_map_sections(struct c7x_program *program,
 void c7x_program_section_name(const struct c7x_program *program, uint64_t vaddr, char *text,
                               size_t text_size);
 
+/* Where a section's bytes lie in the file; false when there is no section of that name. */
+bool c7x_program_find_section(const struct c7x_program *program, const char *name,
+                              struct c7x_image *out);
+
 /* dynamic.c: reads and checks the dynamic table. */
 enum c7x_status c7x_loader_read_dynamic(struct c7x_program *program,
                                         struct c7x_error *error) C7X_NODISCARD;
 
+/* What of it leads to symbols, alone. */
+enum c7x_status c7x_loader_read_symbols(struct c7x_program *program,
+                                        struct c7x_error *error) C7X_NODISCARD;
+
+/* library.c: the import library that a C7x module brings along */
+enum c7x_status c7x_loader_open_library(struct c7x_program *program,
+                                        struct c7x_error *error) C7X_NODISCARD;
+/* Legal at any time. */
+void c7x_loader_close_library(struct c7x_program *program);
+/* Whether the firmware's export of the name comes before a definition of the module's own. */
+bool c7x_program_is_pre_empted(const struct c7x_program *program, const char *name);
+
 /* symbols.c */
+/* Whether other files see the symbol, defined or not. */
+bool c7x_program_is_global(const struct c7x_program *program, uint64_t index,
+                           const struct c7x_elf_symbol *symbol);
 enum c7x_status c7x_loader_read_symbol(const struct c7x_program *program, uint64_t index,
                                        struct c7x_elf_symbol *out,
                                        struct c7x_error *error) C7X_NODISCARD;

@@ -168,13 +168,15 @@ static enum c7x_status refuse_undefined(const struct entry *entry, const char *n
                          name, entry->table, entry->index, entry->rela.offset);
 }
 
-/* Whether the firmware may supply the symbol: because the module has none, or because files of this
- * kind let the firmware come first. */
-static bool may_import(const struct c7x_program *program, const struct c7x_elf_symbol *symbol)
+/* Whether the firmware may supply the symbol: because the module has none, or because the
+ * firmware's comes first. */
+static bool may_import(const struct c7x_program *program, const struct c7x_elf_symbol *symbol,
+                       const char *name)
 {
-    if (c7x_elf_symbol_bind(symbol) == C7X_ELF_STB_LOCAL || !c7x_elf_symbol_is_public(symbol))
+    if (name == NULL || c7x_elf_symbol_bind(symbol) == C7X_ELF_STB_LOCAL ||
+        !c7x_elf_symbol_is_public(symbol))
         return false;
-    return symbol->section == C7X_ELF_SHN_UNDEF || program->layout->imports_first;
+    return symbol->section == C7X_ELF_SHN_UNDEF || c7x_program_is_pre_empted(program, name);
 }
 
 static uint64_t own_value(const struct c7x_program *program, const struct c7x_elf_symbol *symbol)
@@ -193,7 +195,7 @@ static enum c7x_status resolve_symbol(const struct c7x_program *program, const s
     uint64_t import = 0;
     if (name == NULL && symbol->section == C7X_ELF_SHN_UNDEF)
         return refuse(program, entry, "the name of its symbol is outside the string table", error);
-    if (may_import(program, symbol) && name != NULL)
+    if (may_import(program, symbol, name))
         import = c7x_program_import(program, name);
     if (import != 0 || symbol->section != C7X_ELF_SHN_UNDEF) {
         *out_value = import != 0 ? import : own_value(program, symbol);
@@ -203,7 +205,7 @@ static enum c7x_status resolve_symbol(const struct c7x_program *program, const s
         *out_value = 0;
         return C7X_OK;
     }
-    if (!may_import(program, symbol))
+    if (!may_import(program, symbol, name))
         return refuse(program, entry, "its symbol is local and not defined", error);
     return refuse_undefined(entry, name, error);
 }

@@ -68,6 +68,22 @@ static void read_name(const struct c7x_program *program, const struct c7x_elf_se
     text[used] = '\0';
 }
 
+bool c7x_program_find_section(const struct c7x_program *program, const char *name,
+                              struct c7x_image *out)
+{
+    struct c7x_elf_section section;
+    char found[64];
+    for (unsigned i = 1; i < program->header.shnum && read_section(program, i, &section); i++) {
+        read_name(program, &section, found, sizeof(found));
+        if (strcmp(found, name) != 0)
+            continue;
+        out->bytes = c7x_image_pointer(&program->image, section.offset, section.size);
+        out->size = section.size;
+        return out->bytes != NULL;
+    }
+    return false;
+}
+
 void c7x_program_section_name(const struct c7x_program *program, uint64_t vaddr, char *text,
                               size_t text_size)
 {

@@ -5,6 +5,7 @@
 #include "os/os.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum c7x_status c7x_loader_read_symbol(const struct c7x_program *program, uint64_t index,
@@ -33,11 +34,17 @@ const char *c7x_program_symbol_name(const struct c7x_program *program,
     return c7x_program_string(program, symbol->name);
 }
 
+bool c7x_program_is_global(const struct c7x_program *program, uint64_t index,
+                           const struct c7x_elf_symbol *symbol)
+{
+    return index >= program->first_global && c7x_elf_symbol_bind(symbol) != C7X_ELF_STB_LOCAL;
+}
+
 bool c7x_program_definition(const struct c7x_program *program, uint64_t index,
                             struct c7x_elf_symbol *out, const char **out_name)
 {
     if (c7x_loader_read_symbol(program, index, out, NULL) != C7X_OK ||
-        out->section == C7X_ELF_SHN_UNDEF || c7x_elf_symbol_bind(out) == C7X_ELF_STB_LOCAL ||
+        out->section == C7X_ELF_SHN_UNDEF || !c7x_program_is_global(program, index, out) ||
         c7x_elf_symbol_type(out) == C7X_ELF_STT_TLS ||
         c7x_elf_symbol_type(out) == C7X_ELF_STT_GNU_IFUNC)
         return false;
@@ -55,8 +62,8 @@ static void *find_symbol(const struct c7x_symbol_source *source, const char *nam
     const struct c7x_program *program = program_of(source);
     const struct c7x_program_segment *segment;
     struct c7x_elf_symbol symbol;
-    if (!program->layout->find(program, name, &symbol))
-        return NULL;
+    if (!program->layout->find(program, name, &symbol) || symbol.section == C7X_ELF_SHN_ABS)
+        return NULL; /* an absolute value is no place in the module */
     segment = c7x_program_segment_at(program, symbol.value, symbol.section);
     return segment == NULL ? NULL : segment->pointer + (symbol.value - segment->vaddr);
 }
@@ -93,17 +100,35 @@ static bool is_missing(const struct c7x_program *program, const struct c7x_elf_s
            c7x_program_import(program, name) == 0;
 }
 
-static void add_missing(struct c7x_error *error, const char *name, unsigned number)
+/* The names of missing imports as a text: those that fit, and how many do not. */
+struct missing {
+    char *text;
+    size_t size; /* 0: they are only measured */
+    size_t used;
+    uint64_t count;
+    uint64_t left_out;
+};
+
+#define LEFT_OUT_ROOM 32u /* for ", and N more" */
+
+static void add_missing(struct missing *self, const char *name)
 {
-    if (number == 0)
-        (void)c7x_error_set(error, C7X_SYMBOL, "loader", "the firmware does not export: %s", name);
+    size_t length = strlen(name);
+    const char *separator = self->count++ == 0 ? "" : ", ";
+    if (self->size == 0) {
+        self->used += strlen(separator) + length;
+        return;
+    }
+    if (self->left_out != 0 || length + LEFT_OUT_ROOM + 2 > self->size - self->used)
+        self->left_out++;
     else
-        c7x_error_append(error, ", %s", name);
+        self->used += (size_t)snprintf(self->text + self->used, self->size - self->used, "%s%s",
+                                       separator, name);
 }
 
-enum c7x_status c7x_loader_check_imports(const struct c7x_program *program, struct c7x_error *error)
+static enum c7x_status walk_imports(const struct c7x_program *program, struct missing *out,
+                                    struct c7x_error *error)
 {
-    unsigned missing_count = 0;
     /* With a GNU hash table alone the count is an upper bound, so the walk ends at the first entry
      * that is none. */
     for (uint64_t i = 1; i < program->symbol_count; i++) {
@@ -119,11 +144,48 @@ enum c7x_status c7x_loader_check_imports(const struct c7x_program *program, stru
                                  " is outside the string table",
                                  i, symbol.name);
         if (*name != '\0' && is_missing(program, &symbol, name))
-            add_missing(error, name, missing_count++);
+            add_missing(out, name);
         if (i % C7X_LOADER_STEP == 0)
             c7x_os_interrupt_point();
     }
-    if (missing_count != 0 && program->request.imports->title != NULL)
-        c7x_error_append(error, " (%s)", program->request.imports->title);
-    return missing_count == 0 ? C7X_OK : C7X_SYMBOL;
+    return C7X_OK;
+}
+
+/* Returns how many names did not fit. */
+static uint64_t list_missing(const struct c7x_program *program, char *text, size_t size)
+{
+    const char *title = program->request.imports->title;
+    struct missing list = {.text = text, .size = size};
+    list.used = (size_t)snprintf(text, size,
+                                 "the firmware%s%s%s does not export: ", title == NULL ? "" : " (",
+                                 title == NULL ? "" : title, title == NULL ? "" : ")");
+    if (walk_imports(program, &list, NULL) == C7X_OK && list.left_out != 0)
+        (void)snprintf(text + list.used, size - list.used, ", and %" PRIu64 " more", list.left_out);
+    return list.left_out;
+}
+
+static void list_missing_whole(const struct c7x_program *program, size_t names_size)
+{
+    size_t size = names_size + C7X_ERROR_TEXT_MAX;
+    if (size > C7X_LOADER_MISSING_TEXT_MAX)
+        size = C7X_LOADER_MISSING_TEXT_MAX;
+    char *text = c7x_heap_alloc(program->request.heap, C7X_HEAP_SERVICE, size, 0);
+    if (text != NULL)
+        (void)list_missing(program, text, size);
+    *program->request.out_missing = text;
+}
+
+enum c7x_status c7x_loader_check_imports(const struct c7x_program *program, struct c7x_error *error)
+{
+    struct missing all = {0};
+    uint64_t left_out = 0;
+    C7X_RETURN_IF_ERROR(walk_imports(program, &all, error));
+    if (all.count == 0)
+        return C7X_OK;
+    (void)c7x_error_set(error, C7X_SYMBOL, "loader", "imports");
+    if (error != NULL)
+        left_out = list_missing(program, error->text, sizeof(error->text));
+    if (left_out != 0 && program->request.out_missing != NULL)
+        list_missing_whole(program, all.used);
+    return C7X_SYMBOL;
 }

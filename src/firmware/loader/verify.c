@@ -137,7 +137,7 @@ static enum c7x_status verify_segment(const struct c7x_elf_segment *segment, uns
     }
 }
 
-enum c7x_status c7x_loader_verify(struct c7x_program *program, struct c7x_error *error)
+enum c7x_status c7x_loader_read_headers(struct c7x_program *program, struct c7x_error *error)
 {
     const struct c7x_elf_header *header = &program->header;
     C7X_RETURN_IF_ERROR(c7x_image_read_header(&program->image, &program->header, error));
@@ -147,9 +147,13 @@ enum c7x_status c7x_loader_verify(struct c7x_program *program, struct c7x_error 
         C7X_RETURN_IF_ERROR(c7x_image_read_segment(&program->image, header, i, &segment, error));
         C7X_RETURN_IF_ERROR(verify_segment(&segment, i, program, error));
     }
-    if (program->segment_count == 0)
-        return refuse(error, "no segment to load (PT_LOAD)");
     if (program->dynamic.filesz == 0)
         return refuse(error, "no dynamic table (PT_DYNAMIC)");
     return C7X_OK;
+}
+
+enum c7x_status c7x_loader_verify(struct c7x_program *program, struct c7x_error *error)
+{
+    C7X_RETURN_IF_ERROR(c7x_loader_read_headers(program, error));
+    return program->segment_count != 0 ? C7X_OK : refuse(error, "no segment to load (PT_LOAD)");
 }
