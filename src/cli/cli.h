@@ -26,7 +26,7 @@ enum { CLI_THREADS_MAX = 64 }; /* the emulator says the same */
 enum {
     CLI_POSITIONAL_MAX = 3,
     CLI_DEVICES_MAX = 16,
-    CLI_MESSAGE_MAX = 8192,
+    CLI_MESSAGE_MAX = 80 * 1024, /* the loader lists up to 64 KiB of missing names */
     CLI_DEADLINE_MS = 60000
 };
 

@@ -12,17 +12,44 @@
 #define DEADLINE_MS_DEFAULT 60000
 #define NS_PER_MS 1000000LL
 
-/* Why this thread's last call failed. */
+/* Why this thread's last call failed; and all of a text that is too long for that, freed by the
+ * thread's next call or its end. */
 static _Thread_local struct c7x_error thread_error;
+static _Thread_local char *thread_text;
+static pthread_key_t thread_text_key;
+static pthread_once_t thread_text_once = PTHREAD_ONCE_INIT;
 
 struct c7x_error *c7x_client_thread_error(void)
 {
     return &thread_error;
 }
 
+static void create_thread_text_key(void)
+{
+    (void)pthread_key_create(&thread_text_key, free);
+}
+
+void c7x_client_take_text(char *text)
+{
+    (void)pthread_once(&thread_text_once, create_thread_text_key);
+    free(thread_text);
+    thread_text = text;
+    (void)pthread_setspecific(thread_text_key, text);
+}
+
 void c7x_client_enter(void)
 {
     c7x_error_clear(&thread_error);
+    if (thread_text != NULL)
+        c7x_client_take_text(NULL);
+}
+
+/* Whether the error is that of the long text, and not of what failed later. */
+static bool is_cut_text(void)
+{
+    size_t length = strlen(thread_error.text);
+    return thread_text != NULL && length == sizeof thread_error.text - 1 &&
+           strncmp(thread_text, thread_error.text, length - strlen("...")) == 0;
 }
 
 void c7x_client_trace(enum c7x_station station, uint32_t type, uint32_t seq)
@@ -263,7 +290,7 @@ void c7x_client_close(struct c7x_client *client)
 const char *c7x_client_last_error(const struct c7x_client *client)
 {
     (void)client; /* the calling thread's, so that threads do not overwrite each other's */
-    return thread_error.text;
+    return is_cut_text() ? thread_text : thread_error.text;
 }
 
 const char *c7x_client_last_station(const struct c7x_client *client)

@@ -154,6 +154,8 @@ struct c7x_client {
 void c7x_client_enter(void);
 /* This thread's last failure. */
 struct c7x_error *c7x_client_thread_error(void);
+/* Takes an allocated text as the whole of the one that the thread's error has cut. */
+void c7x_client_take_text(char *text);
 /* The options as this library knows them, however old the caller's header is. C7X_INVALID. */
 enum c7x_status c7x_client_options_take(const struct c7x_client_options *options,
                                         struct c7x_client_options *out_options,

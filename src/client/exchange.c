@@ -11,10 +11,12 @@
 
 #include "base/trace.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define NS_PER_S 1000000000LL
+#define ERROR_TEXT_MAX (1u << 20) /* of a device that lies about its length */
 
 static enum c7x_status reset(void)
 {
@@ -319,32 +321,54 @@ enum c7x_status c7x_client_set_device_error(const struct c7x_response *response,
     return status;
 }
 
+/* One piece of the text; false when there is none. */
+static bool fetch_error_piece(struct c7x_client *client, uint32_t seq, size_t offset,
+                              struct c7x_response *out_response)
+{
+    struct c7x_request request = {.type = C7X_MSG_ERROR_TEXT};
+    request.body.error_text.failed_seq = seq;
+    request.body.error_text.offset = (uint32_t)offset;
+    return send_and_wait(client, &request, c7x_os_deadline_ns(NS_PER_S), out_response) == C7X_OK &&
+           out_response->status == C7X_OK && out_response->body.error_text.bytes != 0;
+}
+
+/* All of it, to be freed, and the station that wrote it; NULL when there is none. */
+static char *fetch_whole_text(struct c7x_client *client, uint32_t seq, const char **out_station)
+{
+    struct c7x_response piece;
+    char *text = NULL;
+    size_t total = 0;
+    size_t used = 0;
+    do {
+        if (!fetch_error_piece(client, seq, used, &piece))
+            break;
+        if (text == NULL) {
+            total = piece.body.error_text.total < ERROR_TEXT_MAX ? piece.body.error_text.total
+                                                                 : ERROR_TEXT_MAX;
+            text = calloc(1, total + 1);
+            if (text == NULL)
+                break;
+        }
+        size_t room = total - used;
+        size_t count = piece.body.error_text.bytes < room ? piece.body.error_text.bytes : room;
+        memcpy(text + used, piece.body.error_text.text, count);
+        used += count;
+        *out_station = c7x_client_intern_station(piece.body.error_text.station);
+    } while (used < total);
+    return text;
+}
+
 /* Fetches why request `seq` failed; if that fails too, the status alone has to do. */
 static void fetch_error_text(struct c7x_client *client, uint32_t seq,
                              const struct c7x_response *failed)
 {
-    struct c7x_response response;
-    char text[C7X_ERROR_TEXT_MAX];
     const char *station = "device";
-    size_t used = 0;
-    do {
-        struct c7x_request request = {.type = C7X_MSG_ERROR_TEXT};
-        request.body.error_text.failed_seq = seq;
-        request.body.error_text.offset = (uint32_t)used;
-        if (send_and_wait(client, &request, c7x_os_deadline_ns(NS_PER_S), &response) != C7X_OK ||
-            response.status != C7X_OK)
-            break;
-        size_t room = sizeof text - 1 - used;
-        size_t count =
-            response.body.error_text.bytes < room ? response.body.error_text.bytes : room;
-        memcpy(text + used, response.body.error_text.text, count);
-        used += count;
-        station = c7x_client_intern_station(response.body.error_text.station);
-        if (count == 0)
-            break;
-    } while (used < response.body.error_text.total && used < sizeof text - 1);
-    text[used] = '\0';
-    c7x_client_set_device_error(failed, station, text);
+    char *text = fetch_whole_text(client, seq, &station);
+    c7x_client_set_device_error(failed, station, text != NULL ? text : "");
+    if (text != NULL && strlen(text) >= C7X_ERROR_TEXT_MAX)
+        c7x_client_take_text(text);
+    else
+        free(text);
 }
 
 enum c7x_status c7x_client_exchange(struct c7x_client *client, struct c7x_request *request,

@@ -133,6 +133,7 @@ static enum c7x_status look(struct c7x_inspector *self)
         .memory = &self->memory,
         .owner = c7x_heap_owner_new(self->heap),
         .imports = &c7x_exports,
+        .out_missing = &self->missing,
     };
     C7X_RETURN_IF_ERROR(c7x_loader_open(&request, &self->program, &self->error));
     c7x_inspector_read_segments(self);
@@ -142,21 +143,31 @@ static enum c7x_status look(struct c7x_inspector *self)
     return c7x_inspector_judge(self);
 }
 
+static const char *read_reason(struct c7x_inspector *self)
+{
+    if (self->result.status == C7X_OK)
+        return "";
+    if (self->missing == NULL)
+        return self->error.text;
+    return c7x_inspector_text(self, self->missing, strlen(self->missing));
+}
+
 enum c7x_status c7x_inspect(const void *bytes, size_t size, enum c7x_inspect_device device,
                             const struct c7x_inspection **out_inspection)
 {
     struct c7x_inspector *self = calloc(1, sizeof(*self));
     if (self == NULL)
         return C7X_HOST_NOMEM;
+    self->result.reason = "";
     self->result.bytes.file = size;
     self->result.bytes.heap_total = C7X_MEMORY_HEAP_SIZE;
     if (make_device(self, bytes, size)) {
         read_machine(self);
         self->result.device = name_device(self, device);
         self->result.status = look(self);
+        self->result.reason = read_reason(self);
     }
     free_device(self);
-    self->result.reason = self->result.status == C7X_OK ? "" : self->error.text;
     if (self->lacks_memory) {
         c7x_inspection_free(&self->result);
         return C7X_HOST_NOMEM;

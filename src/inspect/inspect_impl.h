@@ -24,7 +24,8 @@ struct c7x_inspector {
     struct c7x_heap *heap;
     struct c7x_program *program; /* NULL while it is not open */
     struct c7x_error error;
-    void *blocks; /* of c7x_inspector_alloc(), one leading to the next */
+    char *missing; /* in the heap: all missing imports, when the error is too short for them */
+    void *blocks;  /* of c7x_inspector_alloc(), one leading to the next */
     bool lacks_memory;
 };
 

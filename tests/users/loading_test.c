@@ -296,18 +296,28 @@ static void u19_versions_are_compared_first(void **state)
 
 static void u21_all_missing_names_are_listed_and_nothing_stays(void **state)
 {
-    const char *texts[] = {"the firmware does not export: ",
-                           "first_missing",
-                           "second_missing",
-                           "third_missing",
-                           "(export table version ",
-                           NULL};
+    const char *texts[] = {") does not export: ", "first_missing",          "second_missing",
+                           "third_missing",       "(export table version ", NULL};
+    const char *many[] = {"(export table version ", "missing_number_000", "missing_number_777",
+                          NULL};
     char path[C7X_TEST_PATH_MAX];
     (void)state;
     c7x_test_module_path("needs_missing", path);
     assert_refused(path, C7X_SYMBOL, texts);
     assert_int_equal(c7x_client_dyn_load(client, path, &(uint32_t){0}), C7X_SYMBOL);
     assert_null(strstr(c7x_client_last_error(client), "weak_missing"));
+    open_anew();
+    c7x_test_module_path("needs_many", path);
+    assert_refused(path, C7X_SYMBOL, many);
+    assert_int_equal(c7x_client_dyn_load(client, path, &(uint32_t){0}), C7X_SYMBOL);
+    for (unsigned i = 0; i < 512; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), "missing_number_%03o", i);
+        if (strstr(c7x_client_last_error(client), name) == NULL)
+            fail_msg("%s is not in \"%s\"", name, c7x_client_last_error(client));
+    }
+    assert_int_equal(c7x_client_dyn_load(client, "/nonexistent", &(uint32_t){0}), C7X_FILE);
+    assert_null(strstr(c7x_client_last_error(client), "missing_number"));
 }
 
 static void u21_an_unknown_relocation_fails_the_load(void **state)

@@ -142,6 +142,7 @@ static enum c7x_status load_and_bind(const struct c7x_module_table *table,
         .heap = table->config.heap,
         .owner = module->owner,
         .imports = table->config.exports,
+        .out_missing = load->out_missing,
     };
     const struct c7x_module_kind_ops *kind = table->config.kind;
     const struct c7x_symbol_source *symbols;

@@ -52,6 +52,7 @@ struct c7x_module_load {
      * else at unload, and on failure before load returns. */
     void (*release_bytes)(void *context, c7x_dsp_addr address);
     void *release_context;
+    char **out_missing; /* as in struct c7x_loader_request */
 };
 
 /*

@@ -119,6 +119,7 @@ static enum c7x_status run_dyn_load(struct c7x_service_job *job, struct c7x_resp
         .in_place_if_full = overwrites(job),
         .release_bytes = unpin_staged,
         .release_context = service,
+        .out_missing = &job->missing,
     };
     uint32_t handle;
     struct c7x_module_io io;
@@ -399,6 +400,7 @@ void c7x_service_run_job(struct c7x_job *base)
     c7x_error_clear(&error);
     if (run_request(job, &response, &error) != C7X_OK) {
         c7x_service_set_failure(job->session, &response, &error);
+        c7x_session_keep_text(job->session, response.seq, job->missing);
         if (response.type == C7X_MSG_INFER || response.type == C7X_MSG_INFER_LARGE)
             response.body.infer.result_required = error.required;
     }

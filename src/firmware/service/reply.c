@@ -44,6 +44,26 @@ void c7x_session_keep_error(struct c7x_session *session, uint32_t seq,
     c7x_heap_free(heap, old);
 }
 
+void c7x_session_keep_text(struct c7x_session *session, uint32_t seq, char *text)
+{
+    struct c7x_service *service = session->service;
+    char *unused = text;
+    if (text == NULL)
+        return;
+    c7x_os_mutex_lock(&service->lock);
+    for (uint32_t i = 0; i < C7X_WIRE_SESSION_ERROR_TEXTS_MAX; i++) {
+        struct c7x_session_error *slot = &session->errors[i];
+        if (slot->text == NULL || slot->seq != seq)
+            continue;
+        unused = slot->text;
+        slot->text = text;
+        slot->text_size = (uint32_t)strlen(text);
+        break;
+    }
+    c7x_os_mutex_unlock(&service->lock);
+    c7x_heap_free(service->config.heap, unused);
+}
+
 void c7x_service_set_failure(struct c7x_session *session, struct c7x_response *response,
                              const struct c7x_error *error)
 {

@@ -57,6 +57,7 @@ struct c7x_service_job {
     c7x_dsp_addr pins[3];       /* 0: none; given back when the job ends */
     struct c7x_tensor *inputs;  /* INFER; behind the job in its block */
     struct c7x_kv_region kv;    /* INFER; pointer NULL: not used */
+    char *missing;              /* DYN_LOAD: text of a failure that is too long for an error */
     struct c7x_request request; /* but for the inputs of an INFER */
 };
 
@@ -172,6 +173,8 @@ void c7x_session_append_holders(struct c7x_service *service,
 /* Remembers why request `seq` failed. `session` may be NULL: nothing is kept. */
 void c7x_session_keep_error(struct c7x_session *session, uint32_t seq,
                             const struct c7x_error *error);
+/* Takes a block of the heap as the text of that failure instead. NULL is legal. */
+void c7x_session_keep_text(struct c7x_session *session, uint32_t seq, char *text);
 /* Encodes and sends; `session` is its number, for traces. A client that takes no frames loses its
  * reply; that is logged. */
 void c7x_service_send(struct c7x_service *service, uint32_t session, uint32_t endpoint,
