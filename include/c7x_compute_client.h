@@ -502,6 +502,7 @@ struct c7x_trace;
 #define C7X_TRACE_CALL_END 10u      /* argument: 0 it returned, else it was ended */
 #define C7X_TRACE_SECTION_BEGIN 11u /* argument: number of the critical section in this call */
 #define C7X_TRACE_SECTION_END 12u   /* of a compiled module each operator is one, in order */
+#define C7X_TRACE_UNLOAD 13u /* argument: what goes now, enum c7x_unload_step of the protocol */
 
 struct c7x_trace_event {
     size_t struct_size; /* filled in by the caller: sizeof(struct c7x_trace_event) */

@@ -579,12 +579,23 @@ C7X_WIRE_SIZE(c7x_printf_record, 16);
     X(CALL_BEGIN, 9, "call begin", "0; a request may have several")                                \
     X(CALL_END, 10, "call end", "0: the entry returned; else it was ended")                        \
     X(SECTION_BEGIN, 11, "section begin", "number in the call, from 0: the operator's")            \
-    X(SECTION_END, 12, "section end", "the same")
+    X(SECTION_END, 12, "section end", "the same")                                                  \
+    X(UNLOAD, 13, "unload", "what of the module goes now: enum c7x_unload_step")
 
 enum c7x_event {
 #define C7X_EVENT_ENUM(NAME, number, name, argument) C7X_EVENT_##NAME = (number),
     WIRE_EVENTS(C7X_EVENT_ENUM)
 #undef C7X_EVENT_ENUM
+};
+
+/* In their order. */
+enum c7x_unload_step {
+    C7X_UNLOAD_CLEAN_UP = 1, /* tidl_bridge_cleanup, if the module has it */
+    C7X_UNLOAD_REGISTERS,    /* what its register file holds */
+    C7X_UNLOAD_MODEL,        /* its hold on a model's weights */
+    C7X_UNLOAD_CONSTANTS,    /* of the weights inside it */
+    C7X_UNLOAD_SEGMENTS,     /* its destructors, then text, data, bss and read-only data */
+    C7X_UNLOAD_POOLS         /* all other memory that it holds */
 };
 
 /*

@@ -172,6 +172,17 @@ static void write_activation(struct cli_chrome *chrome, const struct c7x_trace_e
     write_instant(chrome, event, name);
 }
 
+static void write_unload(struct cli_chrome *chrome, const struct c7x_trace_event *event)
+{
+    static const char *const steps[] = {"?",         "clean-up", "registers", "model",
+                                        "constants", "segments", "pools"};
+    size_t step = event->argument < sizeof steps / sizeof steps[0] ? event->argument : 0;
+    char name[128];
+    snprintf(name, sizeof name, "unload %s: %s", cli_model_name(chrome->names, event->module),
+             steps[step]);
+    write_instant(chrome, event, name);
+}
+
 static void write_target_event(struct cli_chrome *chrome, const struct c7x_trace_event *event)
 {
     switch (event->event) {
@@ -224,6 +235,8 @@ void cli_chrome_write(struct cli_chrome *chrome, const struct c7x_trace_event *e
         chrome->last_ns = event->time_ns;
     if (event->event == C7X_TRACE_STATION)
         write_station(chrome, event);
+    else if (event->event == C7X_TRACE_UNLOAD)
+        write_unload(chrome, event);
     else if (event->target >= 0 && event->target < CLI_TARGETS_MAX)
         write_target_event(chrome, event);
 }

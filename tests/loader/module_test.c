@@ -39,7 +39,7 @@ static struct c7x_error error;
 static struct c7x_module_io io;
 static struct c7x_infer_result result;
 static unsigned released_count;
-static char events[16]; /* of the module `hooks` */
+static char events[32]; /* of the module `hooks` */
 
 static void release(void *context, c7x_dsp_addr address)
 {
@@ -270,18 +270,41 @@ static void a_thousand_rounds_of_bare_modules_leave_the_heap_exact(void **state)
     run_rounds("only_bss");
 }
 
-/* After a call what the registers hold goes. At unload the order of the spec: the module's
- * clean-up, what its registers hold then, its destructors, and the staged bytes last. */
+/* A digit for each step of an unload. */
+static void note_step(enum c7x_event event, const struct c7x_trace_origin *origin,
+                      uint32_t argument)
+{
+    char digit[2] = {(char)('0' + argument), '\0'};
+    if (event != C7X_EVENT_UNLOAD)
+        return;
+    assert_int_not_equal(origin->module, 0);
+    strcat(events, digit);
+}
+
+/* After a call what the registers hold goes. At unload the order of the spec: 1 the module's
+ * clean-up, 2 what its registers hold then, 3 model, 4 constants, 5 segments and before them its
+ * destructors, 6 pools, of which the destructor still has a block; the staged bytes last. */
 static void unload_runs_the_hooks_in_order(void **state)
 {
-    uint32_t handle = load("hooks");
+    uint32_t handle;
+    uint32_t other;
     (void)state;
+    assert_int_equal(load_staged(stage("hooks"), SESSION, true, &other), C7X_OK);
+    handle = load("hooks");
     make_request();
     x.data = events;
     assert_int_equal(run(handle), C7X_OK);
-    assert_string_equal(events, "epr");
+    assert_string_equal(events, "aepr");
+    x.data = events + 16; /* another module becomes the active one */
+    assert_int_equal(run(other), C7X_OK);
+    assert_string_equal(events, "aeprd");
+    unload(other);
+    memset(events + 16, 0, 16);
+    events[5] = '\0';
+    c7x_trace_set_sink(note_step);
     unload(handle);
-    assert_string_equal(events, "eprcrfs");
+    c7x_trace_set_sink(NULL);
+    assert_string_equal(events, "aeprd1c2r345f6s");
 }
 
 static void calls_leave_no_memory_behind(void **state)

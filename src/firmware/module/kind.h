@@ -100,10 +100,13 @@ struct c7x_module_kind_ops {
      * the instance is bound. */
     void (*expect)(const void *instance);
     /*
-     * Runs the module's clean-up hooks and lets go of all that bind and infer made, before the
-     * segments go; of a faulty instance, no hooks.
+     * Runs the module's clean-up hooks and lets go of what may not outlive the segments; of a
+     * faulty instance, no hooks.
      */
-    void (*unbind)(void *instance);
+    void (*unbind)(void *instance, const struct c7x_trace_origin *origin);
+    /* Frees the instance and all other memory that bind and infer made, once the segments are gone.
+     */
+    void (*release)(void *instance, const struct c7x_trace_origin *origin);
     /* Whether a call ended in the middle of the module's code, so that only unbind may follow. */
     bool (*is_faulted)(const void *instance);
     /* The longest critical section so far, in c7x_os_cycles(); some of the calls are measured. Any

@@ -116,11 +116,19 @@ static void release_bytes(struct c7x_module *module)
 /* Takes back all that the module holds, however far its load came. */
 static void destroy(const struct c7x_module_table *table, struct c7x_module *module)
 {
+    const struct c7x_module_kind_ops *kind = table->config.kind;
+    const struct c7x_trace_origin origin = {.module = module->handle};
     struct c7x_heap *heap = table->config.heap;
+    bool abandon = module->is_faulted;
     uint32_t left;
+    if (module->instance != NULL) {
+        kind->unbind(module->instance, &origin);
+        abandon = abandon || kind->is_faulted(module->instance); /* by its clean-up */
+    }
+    c7x_trace_event(C7X_EVENT_UNLOAD, &origin, C7X_UNLOAD_SEGMENTS);
+    c7x_loader_unload(module->program, abandon);
     if (module->instance != NULL)
-        table->config.kind->unbind(module->instance);
-    c7x_loader_unload(module->program, module->is_faulted);
+        kind->release(module->instance, &origin);
     release_bytes(module);
     left = c7x_heap_free_owner(heap, module->owner);
     if (left != 0)

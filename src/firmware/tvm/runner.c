@@ -171,11 +171,18 @@ static enum c7x_status bind_all(struct instance *instance, const struct c7x_symb
     return bind_constants(instance, symbols, error);
 }
 
-static void destroy(struct instance *instance)
+/* From here on nothing of the module's code runs but its destructors. */
+static void release_constants(struct instance *instance, const struct c7x_trace_origin *origin)
 {
     c7x_tvm_retire(&instance->context);
-    c7x_constants_unload(&instance->constants);
+    c7x_trace_event(C7X_EVENT_UNLOAD, origin, C7X_UNLOAD_MODEL);
     c7x_tvm_model_unpin(instance->pinned_model);
+    c7x_trace_event(C7X_EVENT_UNLOAD, origin, C7X_UNLOAD_CONSTANTS);
+    c7x_constants_unload(&instance->constants);
+}
+
+static void release_memory(struct instance *instance)
+{
     (void)c7x_heap_free_owner(c7x_tvm.heap, instance->context.workspace_owner);
     if (c7x_tvm.fast_heap != NULL)
         (void)c7x_heap_free_owner(c7x_tvm.fast_heap, instance->context.fast_owner);
@@ -226,7 +233,9 @@ static enum c7x_status runner_bind(const struct c7x_symbol_source *symbols, uint
                                  "instance");
     enum c7x_status status = bind_all(instance, symbols, error);
     if (status != C7X_OK) {
-        destroy(instance);
+        c7x_tvm_retire(&instance->context);
+        c7x_constants_unload(&instance->constants);
+        release_memory(instance);
         return status;
     }
     *out_instance = instance;
@@ -519,16 +528,24 @@ static void clean_up(struct instance *instance)
 }
 
 /* Of a faulty instance only memory is taken back. */
-static void runner_unbind(void *opaque)
+static void runner_unbind(void *opaque, const struct c7x_trace_origin *origin)
 {
     struct instance *instance = opaque;
     if (!instance->is_faulted) {
         enter(instance, NULL);
+        c7x_trace_event(C7X_EVENT_UNLOAD, origin, C7X_UNLOAD_CLEAN_UP);
         if (instance->clean_up != NULL)
             clean_up(instance);
+        c7x_trace_event(C7X_EVENT_UNLOAD, origin, C7X_UNLOAD_REGISTERS);
         leave(instance);
     }
-    destroy(instance);
+    release_constants(instance, origin);
+}
+
+static void runner_release(void *opaque, const struct c7x_trace_origin *origin)
+{
+    c7x_trace_event(C7X_EVENT_UNLOAD, origin, C7X_UNLOAD_POOLS);
+    release_memory(opaque);
 }
 
 static bool runner_is_faulted(const void *opaque)
@@ -567,6 +584,7 @@ const struct c7x_module_kind_ops c7x_tvm_kind = {
     .infer = runner_infer,
     .expect = runner_expect,
     .unbind = runner_unbind,
+    .release = runner_release,
     .is_faulted = runner_is_faulted,
     .longest_section = runner_longest_section,
     .activations = runner_activations,
