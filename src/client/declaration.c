@@ -56,7 +56,8 @@ struct symbol_table {
     uint64_t symbol_count;
     uint64_t strings;
     uint64_t string_size;
-    uint64_t hash;
+    uint64_t hash; /* 0: none, like gnu_hash */
+    uint64_t gnu_hash;
     char *text; /* the string table, NUL-terminated */
 };
 
@@ -153,6 +154,8 @@ static void take_dynamic(const struct module_file *file, const Elf64_Dyn *entry,
         table->string_size = entry->d_un.d_val;
     else if (entry->d_tag == DT_HASH)
         table->hash = offset;
+    else if (entry->d_tag == DT_GNU_HASH)
+        table->gnu_hash = offset;
 }
 
 static enum c7x_status read_dynamic(struct module_file *file, struct symbol_table *table)
@@ -174,17 +177,59 @@ static enum c7x_status read_dynamic(struct module_file *file, struct symbol_tabl
             break;
         take_dynamic(file, &entry, table);
     }
-    if (table->symbols == 0 || table->strings == 0 || table->hash == 0)
+    if (table->symbols == 0 || table->strings == 0 || (table->hash == 0 && table->gnu_hash == 0))
         return fail_load(file, "not a module: its dynamic table names no symbols");
+    return C7X_OK;
+}
+
+static enum c7x_status read_hash_words(struct module_file *file, uint64_t offset, uint32_t *out,
+                                       size_t count)
+{
+    return read_bytes(file, offset, count * sizeof *out, out, "the symbol hash table");
+}
+
+/* One behind the last symbol: the last one of the chain of the bucket that begins last. */
+static enum c7x_status count_gnu_symbols(struct module_file *file, struct symbol_table *table)
+{
+    uint32_t head[4]; /* buckets, first symbol with a hash, words of the Bloom filter, shift */
+    uint32_t last = 0;
+    uint32_t word = 0;
+    C7X_RETURN_IF_ERROR(read_hash_words(file, table->gnu_hash, head, C7X_ARRAY_COUNT(head)));
+    uint64_t buckets = table->gnu_hash + sizeof head + 8 * (uint64_t)head[2];
+    uint64_t chains = buckets + 4 * (uint64_t)head[0];
+    if (head[0] > SYMBOL_COUNT_MAX)
+        return fail_load(file, "the symbol table is too large");
+    for (uint32_t i = 0; i < head[0]; i++) {
+        C7X_RETURN_IF_ERROR(read_hash_words(file, buckets + 4 * (uint64_t)i, &word, 1));
+        if (word > last)
+            last = word;
+    }
+    if (last < head[1]) { /* none has a hash */
+        table->symbol_count = head[1];
+        return C7X_OK;
+    }
+    do {
+        C7X_RETURN_IF_ERROR(
+            read_hash_words(file, chains + 4 * (uint64_t)(last - head[1]), &word, 1));
+        last++;
+    } while ((word & 1) == 0);
+    table->symbol_count = last;
+    return C7X_OK;
+}
+
+static enum c7x_status count_symbols(struct module_file *file, struct symbol_table *table)
+{
+    uint32_t hash[2]; /* nbucket, nchain: there are as many symbols as chains */
+    if (table->hash == 0)
+        return count_gnu_symbols(file, table);
+    C7X_RETURN_IF_ERROR(read_hash_words(file, table->hash, hash, C7X_ARRAY_COUNT(hash)));
+    table->symbol_count = hash[1];
     return C7X_OK;
 }
 
 static enum c7x_status read_symbol_names(struct module_file *file, struct symbol_table *table)
 {
-    uint32_t hash[2]; /* nbucket, nchain: there are as many symbols as chains */
-    uint64_t hash_offset = table->hash;
-    C7X_RETURN_IF_ERROR(read_bytes(file, hash_offset, sizeof hash, hash, "the symbol hash table"));
-    table->symbol_count = hash[1];
+    C7X_RETURN_IF_ERROR(count_symbols(file, table));
     if (table->symbol_count > SYMBOL_COUNT_MAX || table->string_size > STRING_TABLE_SIZE_MAX)
         return fail_load(file, "the symbol table is too large");
     if (!c7x_range_inside(table->symbols, table->symbol_count * sizeof(Elf64_Sym), 0, file->size) ||

@@ -21,7 +21,7 @@ enum {
     DYNAMIC_OFFSET = sizeof(Elf64_Ehdr) + 2 * sizeof(Elf64_Phdr),
     DYNAMIC_COUNT = 5,
     HASH_OFFSET = DYNAMIC_OFFSET + DYNAMIC_COUNT * sizeof(Elf64_Dyn),
-    SYMBOL_OFFSET = HASH_OFFSET + 8,
+    SYMBOL_OFFSET = HASH_OFFSET + 32,
     STRING_OFFSET = SYMBOL_OFFSET + 2 * sizeof(Elf64_Sym),
     MANIFEST_OFFSET = STRING_OFFSET + 48,
     MANIFEST_ROOM = 512,
@@ -163,6 +163,25 @@ static void reads_names_types_and_shapes(void **state)
     c7x_module_declaration_free(declaration);
 }
 
+/* As many linkers make it: no System V hash table. */
+static void a_gnu_hash_table_says_how_many_symbols_there_are(void **state)
+{
+    const uint32_t hash[8] = {1, 1, 1, 0, UINT32_MAX, UINT32_MAX, 1, 1};
+    const Elf64_Dyn tag = {.d_tag = DT_GNU_HASH, .d_un.d_ptr = BASE + HASH_OFFSET};
+    struct image image;
+    (void)state;
+    make_image(&image);
+    put(&image, DYNAMIC_OFFSET, &tag, sizeof tag);
+    put(&image, HASH_OFFSET, hash, sizeof hash);
+    assert_int_equal(read_status(&image), C7X_OK);
+    image.bytes[HASH_OFFSET + 24] = 0; /* no bucket has a symbol */
+    assert_int_equal(read_status(&image), C7X_SYMBOL);
+    image.bytes[HASH_OFFSET + 27] = 0xff; /* the bucket begins behind the file */
+    assert_int_equal(read_status(&image), C7X_LOAD);
+    image.bytes[HASH_OFFSET + 3] = 0xff; /* buckets without end */
+    assert_int_equal(read_status(&image), C7X_LOAD);
+}
+
 static void fills_in_what_the_caller_has_room_for(void **state)
 {
     (void)state;
@@ -262,6 +281,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_names_types_and_shapes),
+        cmocka_unit_test(a_gnu_hash_table_says_how_many_symbols_there_are),
         cmocka_unit_test(fills_in_what_the_caller_has_room_for),
         cmocka_unit_test(names_files_that_cannot_be_read),
         cmocka_unit_test(refuses_what_is_no_module),

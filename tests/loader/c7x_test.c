@@ -187,6 +187,15 @@ static void the_last_step_names_the_processor(void **state)
     assert_string_equal(error.text, text);
 }
 
+/* C7x files have no such table, so the tag means nothing. */
+static void a_gnu_hash_table_is_ignored(void **state)
+{
+    (void)state;
+    c7x_builder_dynamic(&builder, C7X_ELF_DT_GNU_HASH, UINT64_MAX / 2);
+    c7x_builder_finish(&builder);
+    link_file(false);
+}
+
 static void files_without_section_headers_link(void **state)
 {
     (void)state;
@@ -809,6 +818,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(each_segment_has_a_slide_of_its_own),
         TEST(the_last_step_names_the_processor),
+        TEST(a_gnu_hash_table_is_ignored),
         TEST(files_without_section_headers_link),
         TEST(alignment_is_honoured),
         TEST(tails_are_zeroed),

@@ -155,6 +155,26 @@ static void symbols_are_found_by_gnu_hash(void **state)
     c7x_loader_unload(program, false);
 }
 
+static void a_gnu_hash_table_is_followed_to_the_last_symbol(void **state)
+{
+    struct c7x_loader_symbol symbol;
+    struct c7x_program *program;
+    (void)state;
+    file.strings[0x2ff] = 'x'; /* what stands behind the symbols is none */
+    elf_builder_finish_gnu(&builder);
+    memset(&file.symbols[builder.symbol_count], 0x11, sizeof(file.symbols[0]));
+    program = load_file(false);
+    assert_true(c7x_loader_symbol(program, builder.symbol_count - 1, &symbol));
+    assert_false(c7x_loader_symbol(program, builder.symbol_count, &symbol));
+    c7x_loader_unload(program, false);
+    file.hash[6] = 0x10000;
+    refused("DT_GNU_HASH is outside");
+    file.hash[6] = 0; /* no bucket has a symbol */
+    program = load_file(false);
+    assert_false(c7x_loader_symbol(program, 1, &symbol));
+    c7x_loader_unload(program, false);
+}
+
 static void weights_are_used_in_place(void **state)
 {
     struct c7x_program *program;
@@ -604,6 +624,8 @@ static const struct lie lies[] = {
     LIE(dynamic[6].value, 25, "DT_RELA"),
     LIE(dynamic[6].value, UINT64_MAX - 23, "DT_RELA"),
     LIE(dynamic[7].tag, C7X_ELF_DT_REL, "REL relocations"),
+    LIE(dynamic[0].tag, C7X_ELF_DT_ANDROID_RELA, "relocations in Android's format"),
+    LIE(dynamic[0].tag, C7X_ELF_DT_ANDROID_RELR, "relocations in Android's format"),
     LIE(hash[1], 0x10000, "65536 symbols"),
     LIE(symbols[1].name, 0x300, "symbol 1: name"),
 };
@@ -759,6 +781,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(symbols_are_found_by_hash),
         TEST(symbols_are_found_by_gnu_hash),
+        TEST(a_gnu_hash_table_is_followed_to_the_last_symbol),
         TEST(weights_are_used_in_place),
         TEST(weights_are_copied_when_asked),
         TEST(weights_are_copied_when_a_relocation_lands_there),

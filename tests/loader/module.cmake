@@ -36,20 +36,25 @@ function(c7x_test_module name)
   set(C7X_TEST_MODULE_FILES ${C7X_TEST_MODULE_FILES} ${output} PARENT_SCOPE)
 endfunction()
 
-# c7x_test_variant(NAME HOLDS text [COMPILER c ...] [COMPILE flag ...] [LINK flag ...]): fixtures/relocations.c made in another
-# way; readelf must print the text of it, so that it is what its name says.
+# c7x_test_variant(NAME HOLDS text [PLAIN] [COMPILER c ...] [COMPILE flag ...] [LINK flag ...]): fixtures/relocations.c made in
+# another way; readelf must print the text of it, so that it is what its name says. PLAIN: with what the compiler driver
+# does unasked, in place of the flags and the linker script of c7x-compile.
 find_program(C7X_READELF readelf REQUIRED) # GNU's, of every architecture
 function(c7x_test_variant name)
-  cmake_parse_arguments(arg "" "HOLDS" "COMPILER;COMPILE;LINK" ${ARGN})
+  cmake_parse_arguments(arg "PLAIN" "HOLDS" "COMPILER;COMPILE;LINK" ${ARGN})
   if(NOT arg_COMPILER)
     set(arg_COMPILER ${CMAKE_C_COMPILER})
+  endif()
+  set(link ${C7X_MODULE_LINK})
+  if(arg_PLAIN)
+    set(link -shared)
   endif()
   set(source ${PROJECT_SOURCE_DIR}/tests/loader/fixtures/relocations.c)
   set(output ${C7X_TEST_MODULES_DIR}/relocations_${name}.out)
   add_custom_command(OUTPUT ${output}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${C7X_TEST_MODULES_DIR}
     COMMAND ${arg_COMPILER} ${C7X_MODULE_COMPILE} ${arg_COMPILE} -c ${source} -o ${output}.o
-    COMMAND ${arg_COMPILER} ${C7X_MODULE_LINK} ${arg_LINK} ${output}.o -o ${output}
+    COMMAND ${arg_COMPILER} ${link} ${arg_LINK} ${output}.o -o ${output}
     COMMAND sh -c "${C7X_READELF} -rdW ${output} | grep -q ${arg_HOLDS} || { rm ${output}; echo no ${arg_HOLDS} in it; exit 1; }"
     DEPENDS ${source} ${C7X_MODULE_SCRIPT} ${PROJECT_SOURCE_DIR}/include/c7x_module.h VERBATIM)
   set(C7X_TEST_MODULE_FILES ${C7X_TEST_MODULE_FILES} ${output} PARENT_SCOPE)

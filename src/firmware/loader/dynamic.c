@@ -3,6 +3,7 @@
 #include "firmware/loader/loader_impl.h"
 
 #include "base/checked.h"
+#include "base/compiler.h"
 #include "os/os.h"
 
 #include <inttypes.h>
@@ -18,6 +19,7 @@ struct tags {
     uint64_t global_names;   /* symbols and their names begin */
     uint64_t needed[NEEDED_COUNT_MAX];
     unsigned needed_count;
+    bool has_android_relocations;
 };
 
 static enum c7x_status refuse(struct c7x_error *error, const char *why)
@@ -40,12 +42,16 @@ static enum c7x_status take_tag(const struct c7x_program *program,
         return refuse(error, arch->refused_tag_reason);
     if (entry->tag > 0 && entry->tag <= C7X_ELF_DT_RELR)
         out->value[entry->tag] = entry->value;
-    if (entry->tag == C7X_ELF_DT_GNU_HASH)
+    if (arch != &c7x_arch_c7x && entry->tag == C7X_ELF_DT_GNU_HASH)
         out->gnu_hash = entry->value;
     if (arch == &c7x_arch_c7x && entry->tag == C7X_ELF_DT_C7X_GSYM_OFFSET)
         out->global_symbols = entry->value;
     if (arch == &c7x_arch_c7x && entry->tag == C7X_ELF_DT_C7X_GSTR_OFFSET)
         out->global_names = entry->value;
+    if (arch != &c7x_arch_c7x &&
+        (entry->tag == C7X_ELF_DT_ANDROID_REL || entry->tag == C7X_ELF_DT_ANDROID_RELA ||
+         entry->tag == C7X_ELF_DT_ANDROID_RELR))
+        out->has_android_relocations = true;
     if (entry->tag != C7X_ELF_DT_NEEDED)
         return C7X_OK;
     if (out->needed_count == NEEDED_COUNT_MAX)
@@ -78,8 +84,11 @@ static enum c7x_status read_tags(const struct c7x_program *program, struct tags 
     return refuse(error, "not terminated");
 }
 
-static enum c7x_status refuse_unsupported(const struct tags *tags, struct c7x_error *error)
+static enum c7x_status refuse_unsupported(const struct c7x_program *program,
+                                          const struct tags *tags, struct c7x_error *error)
 {
+    if (tags->has_android_relocations)
+        return refuse(error, "relocations in Android's format (DT_ANDROID_*) are not supported");
     if (tags->value[C7X_ELF_DT_REL] != 0 ||
         (tags->value[C7X_ELF_DT_JMPREL] != 0 && tags->value[C7X_ELF_DT_PLTREL] != C7X_ELF_DT_RELA))
         return refuse(error, "REL relocations are not supported, only RELA");
@@ -92,7 +101,9 @@ static enum c7x_status refuse_unsupported(const struct tags *tags, struct c7x_er
     if (tags->value[C7X_ELF_DT_SYMTAB] == 0 || tags->value[C7X_ELF_DT_STRTAB] == 0)
         return refuse(error, "no symbol table");
     if (tags->value[C7X_ELF_DT_HASH] == 0 && tags->gnu_hash == 0)
-        return refuse(error, "no hash table (DT_HASH or DT_GNU_HASH)");
+        return refuse(error, program->layout->tables_by_offset
+                                 ? "no hash table (DT_HASH)"
+                                 : "no hash table (DT_HASH or DT_GNU_HASH)");
     return C7X_OK;
 }
 
@@ -127,22 +138,67 @@ static enum c7x_status take_rest(struct c7x_program *program, enum c7x_program_t
     return C7X_OK;
 }
 
-/* From the System V hash table, whose chains are as many as symbols; else as many as fit. */
+static bool read_hash_word(const struct c7x_program *program, uint64_t index, uint32_t *out)
+{
+    const struct c7x_program_table *table = &program->tables[C7X_TABLE_GNU_HASH];
+    if (index >= table->size / sizeof(*out))
+        return false;
+    memcpy(out, table->bytes + index * sizeof(*out), sizeof(*out));
+    return true;
+}
+
+/* One behind the last symbol: the last one of the chain of the bucket that begins last. False: the
+ * table passes its end. */
+static bool count_gnu_symbols(const struct c7x_program *program, uint64_t *out_count)
+{
+    uint32_t head[4]; /* buckets, first symbol with a hash, words of the Bloom filter, shift */
+    uint32_t word = 0;
+    uint64_t last = 0;
+    for (uint64_t i = 0; i < C7X_ARRAY_COUNT(head); i++) {
+        if (!read_hash_word(program, i, &head[i]))
+            return false;
+    }
+    uint64_t buckets = C7X_ARRAY_COUNT(head) + 2 * (uint64_t)head[2];
+    for (uint64_t i = 0; i < head[0]; i++) {
+        if (!read_hash_word(program, buckets + i, &word))
+            return false;
+        if (word > last)
+            last = word;
+        if (i % C7X_LOADER_STEP == 0)
+            c7x_os_interrupt_point();
+    }
+    if (last < head[1]) { /* none has a hash */
+        *out_count = head[1];
+        return true;
+    }
+    do {
+        if (!read_hash_word(program, buckets + head[0] + last - head[1], &word))
+            return false;
+        last++;
+    } while ((word & 1) == 0);
+    *out_count = last;
+    return true;
+}
+
+/* From the System V hash table, whose chains are as many as symbols, or the GNU one. */
 static enum c7x_status count_symbols(struct c7x_program *program, struct c7x_error *error)
 {
     const struct c7x_program_table *hash = &program->tables[C7X_TABLE_HASH];
+    uint64_t room = program->tables[C7X_TABLE_SYMBOLS].size / sizeof(struct c7x_elf_symbol);
     uint32_t sizes[2];
-    program->symbol_count = program->tables[C7X_TABLE_SYMBOLS].size / sizeof(struct c7x_elf_symbol);
-    if (hash->size == 0)
-        return C7X_OK;
-    if (hash->size < sizeof(sizes))
-        return refuse_place(error, "DT_HASH");
-    memcpy(sizes, hash->bytes, sizeof(sizes));
-    if (sizes[1] > program->symbol_count)
+    if (hash->size == 0) {
+        if (!count_gnu_symbols(program, &program->symbol_count))
+            return refuse_place(error, "DT_GNU_HASH");
+    } else {
+        if (hash->size < sizeof(sizes))
+            return refuse_place(error, "DT_HASH");
+        memcpy(sizes, hash->bytes, sizeof(sizes));
+        program->symbol_count = sizes[1];
+    }
+    if (program->symbol_count > room)
         return c7x_error_set(error, C7X_LOAD, "loader",
-                             "symbol table: %" PRIu32 " symbols, but there is room for %" PRIu64,
-                             sizes[1], program->symbol_count);
-    program->symbol_count = sizes[1];
+                             "symbol table: %" PRIu64 " symbols, but there is room for %" PRIu64,
+                             program->symbol_count, room);
     return C7X_OK;
 }
 
@@ -169,8 +225,6 @@ static enum c7x_status take_symbols(const struct tags *tags, struct c7x_program 
                                     struct c7x_error *error)
 {
     const uint64_t *value = tags->value;
-    if (program->layout->tables_by_offset && value[C7X_ELF_DT_HASH] == 0)
-        return refuse(error, "no hash table (DT_HASH)");
     C7X_RETURN_IF_ERROR(take_table(program, C7X_TABLE_STRINGS, "string table",
                                    value[C7X_ELF_DT_STRTAB], value[C7X_ELF_DT_STRSZ], 1, error));
     C7X_RETURN_IF_ERROR(
@@ -303,7 +357,7 @@ static enum c7x_status read_symbols(struct c7x_program *program, struct tags *ou
                                     struct c7x_error *error)
 {
     C7X_RETURN_IF_ERROR(read_tags(program, out, error));
-    C7X_RETURN_IF_ERROR(refuse_unsupported(out, error));
+    C7X_RETURN_IF_ERROR(refuse_unsupported(program, out, error));
     return take_symbols(out, program, error);
 }
 

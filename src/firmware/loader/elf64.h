@@ -98,6 +98,9 @@ enum c7x_elf_tag {
     C7X_ELF_DT_RELR = 36,
     C7X_ELF_DT_C7X_GSYM_OFFSET = 0x6000000d, /* of a C7x file alone */
     C7X_ELF_DT_C7X_GSTR_OFFSET = 0x6000000f,
+    C7X_ELF_DT_ANDROID_REL = 0x6000000f, /* of a native one */
+    C7X_ELF_DT_ANDROID_RELA = 0x60000011,
+    C7X_ELF_DT_ANDROID_RELR = 0x6fffe000,
     C7X_ELF_DT_GNU_HASH = 0x6ffffef5
 };
 

@@ -176,7 +176,13 @@ static enum c7x_status keep_tables(struct c7x_program *program, struct c7x_error
 
 /* What a compiler driver adds unasked; a name of theirs that is not exported is missing all the
  * same. */
-static const char *const libraries[] = {"libc.so.6", "libm.so.6", NULL};
+static const char *const libraries[] = {"libc.so.6",
+                                        "libm.so.6",
+                                        "libgcc_s.so.1",
+                                        "libstdc++.so.6",
+                                        "ld-linux-x86-64.so.2",
+                                        "ld-linux-aarch64.so.1",
+                                        NULL};
 
 const struct c7x_layout_ops c7x_layout_native = {
     .verify_header = verify_header,

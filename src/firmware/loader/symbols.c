@@ -129,15 +129,11 @@ static void add_missing(struct missing *self, const char *name)
 static enum c7x_status walk_imports(const struct c7x_program *program, struct missing *out,
                                     struct c7x_error *error)
 {
-    /* With a GNU hash table alone the count is an upper bound, so the walk ends at the first entry
-     * that is none. */
     for (uint64_t i = 1; i < program->symbol_count; i++) {
         struct c7x_elf_symbol symbol;
         const char *name;
         C7X_RETURN_IF_ERROR(c7x_loader_read_symbol(program, i, &symbol, error));
         name = c7x_program_symbol_name(program, &symbol);
-        if (name == NULL && program->tables[C7X_TABLE_HASH].size == 0)
-            break;
         if (name == NULL)
             return c7x_error_set(error, C7X_LOAD, "loader",
                                  "symbol %" PRIu64 ": name at %" PRIu32
