@@ -654,6 +654,92 @@ static void libraries_are_refused_by_name(void **state)
     refused("needs the library libc.so (DT_NEEDED)");
 }
 
+/* ---- Files that are made to take long ---- */
+
+#define COLLIDING_BITS 11u
+#define COLLIDING (1u << COLLIDING_BITS)
+#define COLLIDING_NAME_BYTES (2u * COLLIDING_BITS + 1u)
+
+/* "ab" and "bA" have the same hash, and so have all names that are made of these. */
+static void put_colliding_name(char *text, unsigned number)
+{
+    for (unsigned bit = 0; bit < COLLIDING_BITS; bit++)
+        memcpy(text + 2 * bit, (number >> bit & 1) != 0 ? "bA" : "ab", 2);
+}
+
+/* Symbol and string table stand behind the file. */
+static void names_that_collide_are_refused(void **state)
+{
+    static struct {
+        struct c7x_file file;
+        struct c7x_elf_symbol symbols[1 + COLLIDING];
+        char strings[COLLIDING * COLLIDING_NAME_BYTES];
+    } large;
+    struct c7x_loader_request asked = request(false);
+    (void)state;
+    c7x_builder_finish(&builder);
+    for (unsigned i = 0; i < COLLIDING; i++) {
+        large.symbols[1 + i] = (struct c7x_elf_symbol){.name = i * COLLIDING_NAME_BYTES,
+                                                       .info = 1 << 4,
+                                                       .section = C7X_FILE_S_TEXT,
+                                                       .value = C7X_FILE_AT(text)};
+        put_colliding_name(large.strings + i * COLLIDING_NAME_BYTES, i);
+    }
+    set_dynamic(C7X_ELF_DT_SYMTAB, sizeof(large.file));
+    set_dynamic(C7X_ELF_DT_C7X_GSYM_OFFSET, sizeof(struct c7x_elf_symbol));
+    set_dynamic(C7X_ELF_DT_STRTAB, sizeof(large.file) + sizeof(large.symbols));
+    set_dynamic(C7X_ELF_DT_STRSZ, sizeof(large.strings));
+    file.hash[1] = 1 + COLLIDING;
+    file.dynamic[1].tag = 0x60000098; /* DT_NEEDED, whose name is not in this string table */
+    large.file = file;
+    asked.bytes = (const uint8_t *)&large;
+    asked.size = sizeof(large);
+    assert_int_equal(loader_load(&asked, &program, &error), C7X_LOAD);
+    assert_non_null(strstr(error.text, "symbol 1025: more than 1023 names have the hash of its"));
+    file.hash[1] = 1024; /* as many may */
+    large.file = file;
+    assert_int_equal(loader_load(&asked, &program, &error), C7X_LOAD);
+    assert_non_null(strstr(error.text, "built for C7x"));
+}
+
+static void names_without_end_are_refused(void **state)
+{
+    static struct {
+        struct c7x_file file;
+        char strings[8192];
+    } large;
+    struct c7x_loader_request asked = request(false);
+    (void)state;
+    c7x_builder_finish(&builder);
+    set_dynamic(C7X_ELF_DT_STRTAB, sizeof(large.file));
+    set_dynamic(C7X_ELF_DT_STRSZ, sizeof(large.strings));
+    file.dynamic[1].tag = 0x60000098;
+    large.file = file;
+    memset(large.strings, 'n', sizeof(large.strings));
+    asked.bytes = (const uint8_t *)&large;
+    asked.size = sizeof(large);
+    assert_int_equal(loader_load(&asked, &program, &error), C7X_LOAD);
+    assert_non_null(strstr(error.text, "is outside the string table or longer than 4095 bytes"));
+    large.strings[file.symbols[1].name + 4095] = '\0';
+    for (unsigned i = 2; i < builder.symbol_count; i++)
+        large.file.symbols[i].name = file.symbols[1].name + 1;
+    assert_int_equal(loader_load(&asked, &program, &error), C7X_LOAD);
+    assert_non_null(strstr(error.text, "built for C7x"));
+}
+
+static void a_load_that_nobody_wants_ends(void **state)
+{
+    static const _Atomic bool cancelled = true;
+    struct c7x_loader_request asked = request(false);
+    (void)state;
+    c7x_builder_relocate(&builder, C7X_FILE_AT(data), ABS64, C7X_FILE_SYMBOL_DATA, 0);
+    c7x_builder_finish(&builder);
+    asked.cancelled = &cancelled;
+    assert_int_equal(loader_load(&asked, &program, &error), C7X_CANCELLED);
+    assert_string_equal(error.text, "cancelled in the middle of the load");
+    assert_whole();
+}
+
 struct lie {
     size_t offset;
     size_t size;
@@ -846,6 +932,9 @@ int main(void)
         TEST(branches_to_odd_places_are_refused),
         TEST(relocations_are_refused_by_index_and_place),
         TEST(libraries_are_refused_by_name),
+        TEST(names_that_collide_are_refused),
+        TEST(names_without_end_are_refused),
+        TEST(a_load_that_nobody_wants_ends),
         TEST(lies_are_named),
         TEST(a_cut_file_is_refused_at_every_length),
         TEST(random_damage_is_survived),

@@ -2,6 +2,7 @@
 /* Requests that are taken back, ends of sessions, and how much one client may ask for at once
  * (users' reports U02, U31, U34 and U40). */
 #include "service/steps.h"
+#include "support/c7x_builder.h"
 #include "support/environment.h"
 
 #include <setjmp.h>
@@ -105,6 +106,76 @@ static void loads_and_unloads_can_be_taken_back_too(void **state)
     c7x_steps_send_spin(&fixture->first, 0, 43); /* the module is still there */
     assert_int_equal(c7x_steps_take(link, C7X_MSG_INFER, 43, &response), C7X_OK);
     assert_int_equal(c7x_steps_cancel(link, 43, &outcome), C7X_HANDLE);
+}
+
+/* A C7x file with so many relocations that its load has a thousand steps. */
+static void stage_long_load(struct c7x_steps_client *client, struct c7x_request *out_load)
+{
+    const uint64_t table_bytes = 100000 * sizeof(struct c7x_elf_rela);
+    struct c7x_file *file;
+    struct c7x_builder builder;
+    client->staged = c7x_test_attach(client->link, sizeof *file + table_bytes);
+    file = client->staged.pointer;
+    c7x_builder_init(&builder, file);
+    c7x_builder_finish(&builder);
+    for (unsigned i = 0; i < builder.dynamic_count; i++) {
+        if (file->dynamic[i].tag == C7X_ELF_DT_RELA)
+            file->dynamic[i].value = sizeof *file;
+        if (file->dynamic[i].tag == C7X_ELF_DT_RELASZ)
+            file->dynamic[i].value = table_bytes;
+    }
+    *out_load = (struct c7x_request){.type = C7X_MSG_DYN_LOAD};
+    out_load->body.load.size = (uint32_t)client->staged.size;
+    out_load->body.load.flags = C7X_WIRE_LOAD_ADDRESS;
+    out_load->body.load.address = client->staged.dsp_address;
+}
+
+/* While an endless inference runs, it has a step every 20 ms. */
+static void start_long_load(struct fixture *fixture, struct c7x_steps_client *client, uint32_t seq)
+{
+    struct c7x_request load;
+    stage_long_load(client, &load);
+    c7x_steps_start_spin(&fixture->second, -1, 44);
+    c7x_steps_send(client->link, &load, seq);
+    C7X_TEST_WAIT_UNTIL(c7x_steps_runs(client->link, client->session, seq), 30000);
+}
+
+static void stop_spin(struct fixture *fixture)
+{
+    struct c7x_response response;
+    uint32_t outcome;
+    assert_int_equal(c7x_steps_cancel(fixture->second.link, 44, &outcome), C7X_OK);
+    assert_int_equal(c7x_steps_take(fixture->second.link, C7X_MSG_INFER, 44, &response),
+                     C7X_CANCELLED);
+}
+
+static void a_running_load_ends_between_two_steps(void **state)
+{
+    struct fixture *fixture = *state;
+    struct c7x_host_link *link = fixture->first.link;
+    struct c7x_response response;
+    uint32_t outcome;
+    char text[128];
+    start_long_load(fixture, &fixture->first, 45);
+    assert_int_equal(c7x_steps_cancel(link, 45, &outcome), C7X_OK);
+    assert_int_equal(outcome, C7X_WIRE_CANCEL_RUNNING);
+    assert_int_equal(c7x_steps_take(link, C7X_MSG_DYN_LOAD, 45, &response), C7X_CANCELLED);
+    c7x_steps_error_text(link, 45, text, sizeof text);
+    assert_string_equal(text, "cancelled in the middle of the load");
+    stop_spin(fixture);
+}
+
+static void the_running_load_of_a_client_that_goes_ends(void **state)
+{
+    struct fixture *fixture = *state;
+    struct c7x_steps_client gone;
+    size_t buffers = c7x_test_loopback_buffer_count(fixture->device);
+    c7x_steps_open(fixture->device, &gone);
+    start_long_load(fixture, &gone, 46);
+    c7x_steps_close(&gone);
+    C7X_TEST_WAIT_UNTIL(c7x_test_loopback_buffer_count(fixture->device) == buffers, 30000);
+    C7X_TEST_WAIT_UNTIL(c7x_test_loopback_module_count(fixture->device) == 2, 30000);
+    stop_spin(fixture);
 }
 
 static void a_cancelled_request_lets_go_of_its_buffers(void **state)
@@ -280,6 +351,8 @@ int main(void)
         TEST(a_running_request_ends_with_its_section_and_an_answered_one_is_unknown),
         TEST(requests_of_another_session_are_unknown),
         TEST(loads_and_unloads_can_be_taken_back_too),
+        TEST(a_running_load_ends_between_two_steps),
+        TEST(the_running_load_of_a_client_that_goes_ends),
         TEST(a_cancelled_request_lets_go_of_its_buffers),
         TEST(U40_a_closed_session_drops_what_waits_and_ends_what_runs),
         TEST(a_session_that_is_replaced_gets_no_answer_any_more),

@@ -60,7 +60,7 @@ void c7x_steps_send_spin(struct c7x_steps_client *client, int32_t ms, uint32_t s
 
 #define TARGETS 9
 
-static bool runs(struct c7x_host_link *link, uint32_t session, uint32_t seq)
+bool c7x_steps_runs(struct c7x_host_link *link, uint32_t session, uint32_t seq)
 {
     struct c7x_list_target targets[TARGETS];
     bool found = false;
@@ -76,7 +76,7 @@ static bool runs(struct c7x_host_link *link, uint32_t session, uint32_t seq)
 void c7x_steps_start_spin(struct c7x_steps_client *client, int32_t ms, uint32_t seq)
 {
     c7x_steps_send_spin(client, ms, seq);
-    C7X_TEST_WAIT_UNTIL(runs(client->link, client->session, seq), 30000);
+    C7X_TEST_WAIT_UNTIL(c7x_steps_runs(client->link, client->session, seq), 30000);
 }
 
 int32_t c7x_steps_cancel(struct c7x_host_link *link, uint32_t seq, uint32_t *out_outcome)

@@ -29,6 +29,8 @@ int32_t c7x_steps_take(struct c7x_host_link *link, uint32_t type, uint32_t seq,
 void c7x_steps_send_spin(struct c7x_steps_client *client, int32_t ms, uint32_t seq);
 /* Sends one that runs for `ms`, and returns when it runs. */
 void c7x_steps_start_spin(struct c7x_steps_client *client, int32_t ms, uint32_t seq);
+/* Whether a target runs this request, or would if none above it did. */
+bool c7x_steps_runs(struct c7x_host_link *link, uint32_t session, uint32_t seq);
 int32_t c7x_steps_cancel(struct c7x_host_link *link, uint32_t seq, uint32_t *out_outcome);
 /* The text that the device keeps for the failed request. */
 void c7x_steps_error_text(struct c7x_host_link *link, uint32_t seq, char *text, size_t text_size);

@@ -341,7 +341,7 @@ static enum c7x_status check_needed(struct c7x_program *program, const struct ta
     for (unsigned i = 0; i < tags->needed_count; i++) {
         const char *name = c7x_program_string(program, tags->needed[i]);
         if (name == NULL)
-            return refuse(error, "a name of DT_NEEDED is outside the string table");
+            return refuse(error, "a name of DT_NEEDED is outside the string table or too long");
         if (!is_exported_library(program, name))
             return c7x_error_set(error, C7X_LOAD, "loader",
                                  "needs the library %s (DT_NEEDED); the device has only the "

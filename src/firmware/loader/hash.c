@@ -7,6 +7,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* Half of the places are free, so even of twenty million names chance puts only about a hundred in
+ * a row; a file with more is made for it. */
+#define PROBES_MAX 1024u
+
 /* gABI, "Hash Table". */
 static uint32_t sysv_hash_of(const char *name)
 {
@@ -28,11 +32,10 @@ static bool read_word(const struct c7x_program_table *table, uint64_t index, uin
     return true;
 }
 
-static bool is_named(const struct c7x_program *program, uint64_t index, const char *name,
-                     struct c7x_elf_symbol *out)
+static bool is_it(const struct c7x_program *program, uint64_t index, const char *name,
+                  struct c7x_elf_symbol *out)
 {
-    const char *own_name;
-    return c7x_program_definition(program, index, out, &own_name) && strcmp(own_name, name) == 0;
+    return c7x_program_definition(program, index, out) && c7x_program_is_named(program, out, name);
 }
 
 /* A damaged chain may run in circles, so no walk is longer than there are symbols. */
@@ -46,8 +49,10 @@ static bool find_in_sysv_hash(const struct c7x_program *program, const char *nam
         !read_word(hash, 2 + sysv_hash_of(name) % bucket_count, &index))
         return false;
     for (uint64_t step = 0; index != 0 && step < program->symbol_count; step++) {
-        if (is_named(program, index, name, out))
+        if (is_it(program, index, name, out))
             return true;
+        if (step % C7X_LOADER_STEP == 0)
+            c7x_os_interrupt_point();
         if (!read_word(hash, 2 + (uint64_t)bucket_count + index, &index))
             return false;
     }
@@ -84,8 +89,10 @@ static bool find_in_gnu_hash(const struct c7x_program *program, const char *name
         uint32_t value;
         if (!read_word(table, buckets + head[0] + index - head[1], &value))
             return false;
-        if ((value | 1) == (hash | 1) && is_named(program, index, name, out))
+        if ((value | 1) == (hash | 1) && is_it(program, index, name, out))
             return true;
+        if (index % C7X_LOADER_STEP == 0)
+            c7x_os_interrupt_point();
         if ((value & 1) != 0)
             return false;
     }
@@ -99,55 +106,81 @@ bool c7x_program_find_hashed(const struct c7x_program *program, const char *name
                                                      : find_in_gnu_hash(program, name, out);
 }
 
-/* ---- The index: slot -> symbol, by GNU hash of the name, with linear probing ---- */
+/* ---- The index: slot -> symbol, with linear probing ---- */
+
+/* Names that differ little are far apart. */
+static uint64_t slot_of(const struct c7x_program *program, const char *name)
+{
+    return gnu_hash_of(name) * 0x9E3779B97F4A7C15u >> (64 - program->index_bits);
+}
+
+static uint64_t next_slot(const struct c7x_program *program, uint64_t slot)
+{
+    return (slot + 1) & ((1ull << program->index_bits) - 1);
+}
 
 bool c7x_program_find_indexed(const struct c7x_program *program, const char *name,
                               struct c7x_elf_symbol *out)
 {
     if (program->index == NULL)
         return false;
-    for (uint64_t slot = gnu_hash_of(name);; slot++) {
-        uint32_t symbol = program->index[slot & program->index_mask];
-        if (symbol == 0)
-            return false;
-        if (is_named(program, symbol, name, out))
+    for (uint64_t slot = slot_of(program, name); program->index[slot] != 0;
+         slot = next_slot(program, slot)) {
+        if (is_it(program, program->index[slot], name, out))
             return true;
     }
+    return false;
 }
 
 /* Of symbols with one name the first is found, and the others are not in the way. */
-static void add_to_index(struct c7x_program *program, uint32_t symbol)
+static enum c7x_status add_to_index(struct c7x_program *program, uint32_t symbol,
+                                    struct c7x_error *error)
 {
     struct c7x_elf_symbol definition;
     struct c7x_elf_symbol other;
     const char *name;
+    unsigned probes = 0;
     uint64_t slot;
-    if (!c7x_program_definition(program, symbol, &definition, &name) || *name == '\0')
-        return;
-    for (slot = gnu_hash_of(name); program->index[slot & program->index_mask] != 0; slot++) {
-        if (is_named(program, program->index[slot & program->index_mask], name, &other))
-            return;
+    if (!c7x_program_definition(program, symbol, &definition))
+        return C7X_OK;
+    name = c7x_program_symbol_name(program, &definition);
+    if (name == NULL || *name == '\0')
+        return C7X_OK;
+    for (slot = slot_of(program, name); program->index[slot] != 0;
+         slot = next_slot(program, slot)) {
+        if (is_it(program, program->index[slot], name, &other))
+            return C7X_OK;
+        if (++probes == PROBES_MAX)
+            return c7x_error_set(error, C7X_LOAD, "loader",
+                                 "symbol %" PRIu32 ": more than %u names have the hash of its name",
+                                 symbol, PROBES_MAX - 1);
     }
-    program->index[slot & program->index_mask] = symbol;
+    program->index[slot] = symbol;
+    return C7X_OK;
+}
+
+static enum c7x_status allocate_index(struct c7x_program *program, struct c7x_error *error)
+{
+    struct c7x_heap *heap = program->request.heap;
+    size_t size;
+    program->index_bits = 2;
+    while (1ull << program->index_bits < 2 * program->symbol_count)
+        program->index_bits++;
+    size = ((size_t)1 << program->index_bits) * sizeof(*program->index);
+    program->index = c7x_heap_alloc(heap, program->request.owner, size, 0);
+    if (program->index == NULL)
+        return c7x_error_set_oom(error, "loader", c7x_heap_oom(heap, size), "index of symbols");
+    c7x_memory_zero(program->index, size);
+    return C7X_OK;
 }
 
 enum c7x_status c7x_loader_index_symbols(struct c7x_program *program, struct c7x_error *error)
 {
-    struct c7x_heap *heap = program->request.heap;
-    uint64_t count = 4;
-    size_t size;
-    while (count < 2 * program->symbol_count)
-        count *= 2;
-    size = (size_t)count * sizeof(*program->index);
-    program->index = c7x_heap_alloc(heap, program->request.owner, size, 0);
-    if (program->index == NULL)
-        return c7x_error_set_oom(error, "loader", c7x_heap_oom(heap, size), "index of symbols");
-    memset(program->index, 0, size);
-    program->index_mask = count - 1;
+    C7X_RETURN_IF_ERROR(allocate_index(program, error));
     for (uint64_t i = 1; i < program->symbol_count; i++) {
-        add_to_index(program, (uint32_t)i);
+        C7X_RETURN_IF_ERROR(add_to_index(program, (uint32_t)i, error));
         if (i % C7X_LOADER_STEP == 0)
-            c7x_os_interrupt_point();
+            C7X_RETURN_IF_ERROR(c7x_loader_step(program, error));
     }
     return C7X_OK;
 }

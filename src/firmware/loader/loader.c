@@ -6,6 +6,7 @@
 #include "os/os.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -90,6 +91,15 @@ static void run_destructors(struct c7x_program *program)
         (void)run_hook(program, c7x_program_address(program, program->fini, 0), "DT_FINI", NULL);
 }
 
+enum c7x_status c7x_loader_step(const struct c7x_program *program, struct c7x_error *error)
+{
+    const _Atomic bool *cancelled = program->request.cancelled;
+    c7x_os_interrupt_point();
+    if (cancelled != NULL && atomic_load_explicit(cancelled, memory_order_relaxed))
+        return c7x_error_set(error, C7X_CANCELLED, "loader", "cancelled in the middle of the load");
+    return C7X_OK;
+}
+
 enum c7x_status c7x_loader_create_program(const struct c7x_loader_request *request,
                                           struct c7x_program **out_program, struct c7x_error *error)
 {
@@ -122,9 +132,11 @@ static void undo_layout(struct c7x_program *program)
 
 static enum c7x_status open_program(struct c7x_program *program, struct c7x_error *error)
 {
+    bool is_relocated;
     C7X_RETURN_IF_ERROR(c7x_loader_verify(program, error));
     C7X_RETURN_IF_ERROR(lay_out(program, error));
-    if (!c7x_loader_mark_relocated(program))
+    C7X_RETURN_IF_ERROR(c7x_loader_mark_relocated(program, &is_relocated, error));
+    if (!is_relocated)
         return C7X_OK;
     undo_layout(program);
     return lay_out(program, error);

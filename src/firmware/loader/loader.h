@@ -36,6 +36,7 @@ struct c7x_loader_request {
     /* NULL, or where the text goes that lists all missing imports when the error's is too short: a
      * block of the heap, C7X_HEAP_SERVICE's, that the caller frees. */
     char **out_missing;
+    const _Atomic bool *cancelled; /* NULL, or to be looked at now and then: the load is to end */
 };
 
 /* At most as long; the rest of the names is counted. */
@@ -54,7 +55,7 @@ struct c7x_loader_request {
  * own device would use, and refused by start.
  *
  * C7X_FAULT: a constructor did what it must not; C7X_LOAD: malformed or unfit; C7X_SYMBOL: imports
- * that are missing, all of them by name; C7X_NOMEM.
+ * that are missing, all of them by name; C7X_NOMEM; C7X_CANCELLED.
  */
 enum c7x_status c7x_loader_open(const struct c7x_loader_request *request,
                                 struct c7x_program **out_program,

@@ -13,8 +13,11 @@
 /* The one library that a C7x file may need: it stands for the firmware's exports. */
 #define C7X_LOADER_LIBRARY "dsp_syms.out"
 
-/* Entries of a table between two c7x_os_interrupt_point(). */
+/* Entries of a table between two steps of a load. */
 #define C7X_LOADER_STEP 64u
+
+/* With its NUL. A hostile file may have millions of symbols with one name. */
+#define C7X_LOADER_NAME_MAX 4096u
 
 /* Where the firmware of a device of another kind has its code: a check of a module for it takes all
  * exports to stand here. */
@@ -108,7 +111,7 @@ struct c7x_program {
     /* C7x: what is kept of the file, blocks of the heap */
     uint8_t *kept_tables;
     uint32_t *index; /* of definitions by name: open addressing, 0 is free */
-    uint64_t index_mask;
+    unsigned index_bits;
     uint8_t *section_segments; /* which segment a section lies in; NULL when unknown */
     uint32_t section_count;
     struct c7x_program *library; /* until it is linked; NULL: none, or it says nothing */
@@ -126,7 +129,12 @@ struct c7x_program {
     bool is_broken; /* one of its hooks did not come to its end */
 };
 
-/* loader.c: an empty one, whose memory c7x_loader_unload() gives back */
+/* loader.c */
+/* Between two parts of long work, about a hundred entries of a table: lets others have the core.
+ * C7X_CANCELLED: nobody wants the load any more. */
+enum c7x_status c7x_loader_step(const struct c7x_program *program,
+                                struct c7x_error *error) C7X_NODISCARD;
+/* An empty one, whose memory c7x_loader_unload() gives back. */
 enum c7x_status c7x_loader_create_program(const struct c7x_loader_request *request,
                                           struct c7x_program **out_program,
                                           struct c7x_error *error) C7X_NODISCARD;
@@ -194,13 +202,16 @@ bool c7x_program_is_global(const struct c7x_program *program, uint64_t index,
 enum c7x_status c7x_loader_read_symbol(const struct c7x_program *program, uint64_t index,
                                        struct c7x_elf_symbol *out,
                                        struct c7x_error *error) C7X_NODISCARD;
-/* NUL-terminated and inside the string table, or NULL. */
+/* NUL-terminated, inside the string table and shorter than C7X_LOADER_NAME_MAX, or NULL. */
 const char *c7x_program_symbol_name(const struct c7x_program *program,
                                     const struct c7x_elf_symbol *symbol);
 const char *c7x_program_string(const struct c7x_program *program, uint64_t offset);
-/* Whether symbol `index` is a definition that other code may use; its name goes to *out_name. */
+/* Whether symbol `index` is a definition that other code may use. */
 bool c7x_program_definition(const struct c7x_program *program, uint64_t index,
-                            struct c7x_elf_symbol *out, const char **out_name);
+                            struct c7x_elf_symbol *out);
+/* Whether the symbol has exactly that name. */
+bool c7x_program_is_named(const struct c7x_program *program, const struct c7x_elf_symbol *symbol,
+                          const char *name);
 /* Lists every strong import that the request's imports lack in one error. */
 enum c7x_status c7x_loader_check_imports(const struct c7x_program *program,
                                          struct c7x_error *error) C7X_NODISCARD;
@@ -220,7 +231,8 @@ enum c7x_status c7x_loader_index_symbols(struct c7x_program *program,
 
 /* relocate.c */
 /* Marks the segments in place that relocations write to; says whether there are any. */
-bool c7x_loader_mark_relocated(struct c7x_program *program);
+enum c7x_status c7x_loader_mark_relocated(struct c7x_program *program, bool *out_found,
+                                          struct c7x_error *error) C7X_NODISCARD;
 enum c7x_status c7x_loader_relocate(struct c7x_program *program,
                                     struct c7x_error *error) C7X_NODISCARD;
 

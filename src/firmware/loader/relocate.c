@@ -103,17 +103,17 @@ static bool mark_place(struct c7x_program *program, uint64_t vaddr)
     return true;
 }
 
-static bool mark_relr(struct c7x_program *program)
+static enum c7x_status mark_relr(struct c7x_program *program, bool *inout_found,
+                                 struct c7x_error *error)
 {
     struct relr_walk walk = {0};
     uint64_t vaddr;
-    bool found = false;
     while (next_relr(program, &walk, &vaddr)) {
-        found = mark_place(program, vaddr) || found;
+        *inout_found = mark_place(program, vaddr) || *inout_found;
         if (walk.entry % C7X_LOADER_STEP == 0)
-            c7x_os_interrupt_point();
+            C7X_RETURN_IF_ERROR(c7x_loader_step(program, error));
     }
-    return found;
+    return C7X_OK;
 }
 
 static enum c7x_status apply_relr(const struct c7x_program *program, struct c7x_error *error)
@@ -123,7 +123,7 @@ static enum c7x_status apply_relr(const struct c7x_program *program, struct c7x_
     while (next_relr(program, &walk, &vaddr)) {
         uint64_t value;
         if (walk.entry % C7X_LOADER_STEP == 0)
-            c7x_os_interrupt_point();
+            C7X_RETURN_IF_ERROR(c7x_loader_step(program, error));
         uint8_t *field = c7x_program_pointer(program, vaddr, sizeof(value));
         if (field == NULL)
             return c7x_error_set(error, C7X_LOAD, "loader",
@@ -137,26 +137,30 @@ static enum c7x_status apply_relr(const struct c7x_program *program, struct c7x_
     return C7X_OK;
 }
 
-static bool mark_table(struct c7x_program *program, unsigned table)
+static enum c7x_status mark_table(struct c7x_program *program, unsigned table, bool *inout_found,
+                                  struct c7x_error *error)
 {
-    bool found = false;
     for (uint64_t i = 0; i < entry_count(program, table); i++) {
         struct entry entry;
         read_entry(program, table, i, &entry);
         if (c7x_elf_rela_type(&entry.rela) != R_NONE)
-            found = mark_place(program, entry.rela.offset) || found;
+            *inout_found = mark_place(program, entry.rela.offset) || *inout_found;
         if (i % C7X_LOADER_STEP == 0)
-            c7x_os_interrupt_point();
+            C7X_RETURN_IF_ERROR(c7x_loader_step(program, error));
     }
-    return found;
+    return C7X_OK;
 }
 
-bool c7x_loader_mark_relocated(struct c7x_program *program)
+enum c7x_status c7x_loader_mark_relocated(struct c7x_program *program, bool *out_found,
+                                          struct c7x_error *error)
 {
-    bool found = c7x_loader_uses_staged_bytes(program) && mark_relr(program);
-    for (unsigned table = 0; table < 2 && c7x_loader_uses_staged_bytes(program); table++)
-        found = mark_table(program, table) || found;
-    return found;
+    *out_found = false;
+    if (!c7x_loader_uses_staged_bytes(program))
+        return C7X_OK;
+    C7X_RETURN_IF_ERROR(mark_relr(program, out_found, error));
+    for (unsigned table = 0; table < 2; table++)
+        C7X_RETURN_IF_ERROR(mark_table(program, table, out_found, error));
+    return C7X_OK;
 }
 
 static enum c7x_status refuse_undefined(const struct entry *entry, const char *name,
@@ -194,7 +198,8 @@ static enum c7x_status resolve_symbol(const struct c7x_program *program, const s
     const char *name = c7x_program_symbol_name(program, symbol);
     uint64_t import = 0;
     if (name == NULL && symbol->section == C7X_ELF_SHN_UNDEF)
-        return refuse(program, entry, "the name of its symbol is outside the string table", error);
+        return refuse(program, entry,
+                      "the name of its symbol is outside the string table or too long", error);
     if (may_import(program, symbol, name))
         import = c7x_program_import(program, name);
     if (import != 0 || symbol->section != C7X_ELF_SHN_UNDEF) {
@@ -271,7 +276,7 @@ enum c7x_status c7x_loader_relocate(struct c7x_program *program, struct c7x_erro
             read_entry(program, table, i, &entry);
             C7X_RETURN_IF_ERROR(apply(program, &entry, error));
             if (i % C7X_LOADER_STEP == 0)
-                c7x_os_interrupt_point();
+                C7X_RETURN_IF_ERROR(c7x_loader_step(program, error));
         }
     }
     return C7X_OK;

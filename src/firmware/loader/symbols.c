@@ -2,6 +2,7 @@
 /* Fourth chapter: the module's own symbols, and the names that it imports. */
 #include "firmware/loader/loader_impl.h"
 
+#include "base/checked.h"
 #include "os/os.h"
 
 #include <inttypes.h>
@@ -22,10 +23,21 @@ enum c7x_status c7x_loader_read_symbol(const struct c7x_program *program, uint64
 const char *c7x_program_string(const struct c7x_program *program, uint64_t offset)
 {
     const struct c7x_program_table *strings = &program->tables[C7X_TABLE_STRINGS];
-    if (offset >= strings->size ||
-        memchr(strings->bytes + offset, 0, (size_t)(strings->size - offset)) == NULL)
+    uint64_t room = offset < strings->size ? strings->size - offset : 0;
+    if (room > C7X_LOADER_NAME_MAX)
+        room = C7X_LOADER_NAME_MAX;
+    if (room == 0 || memchr(strings->bytes + offset, 0, (size_t)room) == NULL)
         return NULL;
     return (const char *)strings->bytes + offset;
+}
+
+bool c7x_program_is_named(const struct c7x_program *program, const struct c7x_elf_symbol *symbol,
+                          const char *name)
+{
+    const struct c7x_program_table *strings = &program->tables[C7X_TABLE_STRINGS];
+    size_t size = strlen(name) + 1;
+    return c7x_range_inside(symbol->name, size, 0, strings->size) &&
+           strncmp((const char *)strings->bytes + symbol->name, name, size) == 0;
 }
 
 const char *c7x_program_symbol_name(const struct c7x_program *program,
@@ -41,15 +53,12 @@ bool c7x_program_is_global(const struct c7x_program *program, uint64_t index,
 }
 
 bool c7x_program_definition(const struct c7x_program *program, uint64_t index,
-                            struct c7x_elf_symbol *out, const char **out_name)
+                            struct c7x_elf_symbol *out)
 {
-    if (c7x_loader_read_symbol(program, index, out, NULL) != C7X_OK ||
-        out->section == C7X_ELF_SHN_UNDEF || !c7x_program_is_global(program, index, out) ||
-        c7x_elf_symbol_type(out) == C7X_ELF_STT_TLS ||
-        c7x_elf_symbol_type(out) == C7X_ELF_STT_GNU_IFUNC)
-        return false;
-    *out_name = c7x_program_symbol_name(program, out);
-    return *out_name != NULL;
+    return c7x_loader_read_symbol(program, index, out, NULL) == C7X_OK &&
+           out->section != C7X_ELF_SHN_UNDEF && c7x_program_is_global(program, index, out) &&
+           c7x_elf_symbol_type(out) != C7X_ELF_STT_TLS &&
+           c7x_elf_symbol_type(out) != C7X_ELF_STT_GNU_IFUNC;
 }
 
 static const struct c7x_program *program_of(const struct c7x_symbol_source *source)
@@ -137,12 +146,12 @@ static enum c7x_status walk_imports(const struct c7x_program *program, struct mi
         if (name == NULL)
             return c7x_error_set(error, C7X_LOAD, "loader",
                                  "symbol %" PRIu64 ": name at %" PRIu32
-                                 " is outside the string table",
-                                 i, symbol.name);
+                                 " is outside the string table or longer than %u bytes",
+                                 i, symbol.name, C7X_LOADER_NAME_MAX - 1);
         if (*name != '\0' && is_missing(program, &symbol, name))
             add_missing(out, name);
         if (i % C7X_LOADER_STEP == 0)
-            c7x_os_interrupt_point();
+            C7X_RETURN_IF_ERROR(c7x_loader_step(program, error));
     }
     return C7X_OK;
 }

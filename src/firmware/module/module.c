@@ -151,6 +151,7 @@ static enum c7x_status load_and_bind(const struct c7x_module_table *table,
         .owner = module->owner,
         .imports = table->config.exports,
         .out_missing = load->out_missing,
+        .cancelled = load->cancelled,
     };
     const struct c7x_module_kind_ops *kind = table->config.kind;
     const struct c7x_symbol_source *symbols;

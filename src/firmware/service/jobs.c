@@ -120,6 +120,7 @@ static enum c7x_status run_dyn_load(struct c7x_service_job *job, struct c7x_resp
         .release_bytes = unpin_staged,
         .release_context = service,
         .out_missing = &job->missing,
+        .cancelled = &job->is_cancelled,
     };
     uint32_t handle;
     struct c7x_module_io io;

@@ -105,6 +105,7 @@ static bool take_back(struct c7x_service_job *job)
 {
     struct c7x_core *core = job->session->service->config.core;
     if (job->is_running || !c7x_core_remove(core, &job->base)) {
+        atomic_store_explicit(&job->is_cancelled, true, memory_order_relaxed);
         (void)c7x_core_end_job(core, &job->base, C7X_JOB_CANCELLED);
         return false;
     }

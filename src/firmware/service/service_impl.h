@@ -54,6 +54,7 @@ struct c7x_service_job {
     struct c7x_session *session;
     enum c7x_target_number target;
     bool is_running;
+    _Atomic bool is_cancelled;  /* while it runs */
     c7x_dsp_addr pins[3];       /* 0: none; given back when the job ends */
     struct c7x_tensor *inputs;  /* INFER; behind the job in its block */
     struct c7x_kv_region kv;    /* INFER; pointer NULL: not used */
