@@ -502,7 +502,8 @@ static void kept_modules_are_everyones_until_they_are_unloaded(void **state)
     c7x_test_open_session(fixture->link);
     c7x_test_open_session(other);
     uint32_t handle = c7x_test_load(other, "add_one", C7X_WIRE_LOAD_KEEP, &staged);
-    memset(staged.pointer, 0xFF, staged.size); /* nothing of it is used any more */
+    c7x_test_run_add_one(fixture->link, handle, &input, &output);
+    other->ops->detach(other, &staged);
     c7x_test_run_add_one(fixture->link, handle, &input, &output);
     other->ops->close(other);
     c7x_test_run_add_one(fixture->link, handle, &input, &output);

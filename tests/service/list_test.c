@@ -117,7 +117,7 @@ static void modules_and_models_page_by_page(void **state)
     assert_int_equal(wire_u32_get(modules[0].session), client.session);
     assert_int_equal(wire_u64_get(modules[0].staged_bytes), 0);
     assert_int_equal(wire_u32_get(modules[1].session), 0);
-    assert_int_equal(wire_u64_get(modules[1].staged_bytes), 0); /* a kept one is copied */
+    assert_true(wire_u64_get(modules[1].staged_bytes) > 0);
     assert_true(wire_u64_get(modules[2].staged_bytes) > 0);
     for (int i = 0; i < 20; i++) {
         assert_int_equal(modules[i].state, C7X_WIRE_MODULE_LOADED);

@@ -43,12 +43,13 @@ struct c7x_memory_ops {
      * and says yes. */
     bool (*owns)(struct c7x_memory *memory, uint32_t endpoint, c7x_dsp_addr address, uint64_t size);
     /* The same, and the mapping stays until unpin even if the endpoint detaches the buffer or goes
-     * away. */
+     * away, where `outlives_endpoints`. */
     bool (*pin)(struct c7x_memory *memory, uint32_t endpoint, c7x_dsp_addr address, uint64_t size);
     void (*unpin)(struct c7x_memory *memory, c7x_dsp_addr address);
     /* Shows all shared buffers that are attached, or still used, by address and as of one moment.
      * `visit` must not call the port. A board knows none. */
     void (*visit_buffers)(struct c7x_memory *memory, c7x_memory_visit_fn visit, void *context);
+    bool outlives_endpoints; /* on a board the system takes a dead client's buffers */
 };
 
 struct c7x_memory {

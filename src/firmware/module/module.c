@@ -136,6 +136,19 @@ static void destroy(const struct c7x_module_table *table, struct c7x_module *mod
                 module->handle, left);
 }
 
+/* A file for another device stays where that device would have it, since it will not run here. */
+static enum c7x_status open_program(struct c7x_loader_request *request,
+                                    struct c7x_program **out_program, struct c7x_error *error)
+{
+    C7X_RETURN_IF_ERROR(c7x_loader_open(request, out_program, error));
+    if (!request->copy_read_only || c7x_loader_is_native(*out_program))
+        return C7X_OK;
+    c7x_loader_unload(*out_program, true);
+    *out_program = NULL;
+    request->copy_read_only = false;
+    return c7x_loader_open(request, out_program, error);
+}
+
 static enum c7x_status load_and_bind(const struct c7x_module_table *table,
                                      const struct c7x_module_load *load, bool copy_read_only,
                                      struct c7x_module *module, struct c7x_module_io *out_io,
@@ -155,7 +168,7 @@ static enum c7x_status load_and_bind(const struct c7x_module_table *table,
     };
     const struct c7x_module_kind_ops *kind = table->config.kind;
     const struct c7x_symbol_source *symbols;
-    C7X_RETURN_IF_ERROR(c7x_loader_open(&request, &module->program, error));
+    C7X_RETURN_IF_ERROR(open_program(&request, &module->program, error));
     symbols = c7x_loader_symbols(module->program);
     C7X_RETURN_IF_ERROR(kind->check(symbols, c7x_loader_is_native(module->program), error));
     C7X_RETURN_IF_ERROR(c7x_loader_link(module->program, error));

@@ -23,10 +23,12 @@ static bool overwrites(const struct c7x_service_job *job)
     return job->session->version < C7X_WIRE_VERSION_3_1;
 }
 
-/* Staged bytes that will not stay are copied: a kept module outlives them. */
+/* Staged bytes that will not stay are copied. */
 static bool wants_copy(const struct c7x_service_job *job)
 {
-    return (job->request.body.load.flags & C7X_WIRE_LOAD_KEEP) != 0 || overwrites(job);
+    bool is_kept = (job->request.body.load.flags & C7X_WIRE_LOAD_KEEP) != 0;
+    return overwrites(job) ||
+           (is_kept && !job->session->service->config.memory->ops->outlives_endpoints);
 }
 
 /* What was used in place where this load is staged is gone already. */

@@ -73,7 +73,12 @@ static void visit_buffers(struct c7x_memory *memory, c7x_memory_visit_fn visit, 
 }
 
 static const struct c7x_memory_ops memory_ops = {
-    .owns = owns, .pin = pin, .unpin = unpin, .visit_buffers = visit_buffers};
+    .owns = owns,
+    .pin = pin,
+    .unpin = unpin,
+    .visit_buffers = visit_buffers,
+    .outlives_endpoints = true,
+};
 
 /* ---- The log: trace0 ---- */
 
