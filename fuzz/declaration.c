@@ -35,9 +35,10 @@ static void read_both(struct c7x_heap *heap)
 {
     static const struct c7x_symbol_source symbols = {.find = find, .extent = extent};
     struct c7x_manifest read = {0};
+    struct c7x_module_io io;
     struct c7x_error error;
     struct c7x_heap_statistics left;
-    (void)c7x_io_meta_read(&symbols);
+    (void)c7x_io_meta_read(&symbols, &io);
     if (c7x_manifest_read(&symbols, heap, c7x_heap_owner_new(heap), &read, &error) == C7X_OK)
         c7x_heap_free(heap, read.inputs);
     c7x_heap_get_statistics(heap, &left);

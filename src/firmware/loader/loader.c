@@ -29,20 +29,30 @@ static bool is_code(const struct c7x_program *program, uint64_t address)
     return false;
 }
 
-/* Runs a hook whose run address must lie in executable memory; 0 and -1 are the gABI's empty
- * entries. */
+/* 0 and -1 are the gABI's empty entries. */
+static bool is_empty(uint64_t address)
+{
+    return address == 0 || address == UINT64_MAX;
+}
+
+/* The run address of a hook must lie in executable memory. */
+static enum c7x_status check_hook(struct c7x_program *program, uint64_t address, const char *name,
+                                  struct c7x_error *error)
+{
+    if (is_empty(address) || is_code(program, address))
+        return C7X_OK;
+    return c7x_error_set(error, C7X_LOAD, "loader", "%s: 0x%" PRIx64 " is not in the module's code",
+                         name, address - program->slide);
+}
+
+/* Checked again, since the module may have written to its arrays. */
 static enum c7x_status run_hook(struct c7x_program *program, uint64_t address, const char *name,
                                 struct c7x_error *error)
 {
     struct c7x_os_fault fault;
     char place[128];
-    if (address == 0 || address == UINT64_MAX)
-        return C7X_OK;
-    if (!is_code(program, address))
-        return c7x_error_set(error, C7X_LOAD, "loader",
-                             "%s: 0x%" PRIx64 " is not in the module's code", name,
-                             address - program->slide);
-    if (c7x_os_try(call_address, &address, &fault))
+    C7X_RETURN_IF_ERROR(check_hook(program, address, name, error));
+    if (is_empty(address) || c7x_os_try(call_address, &address, &fault))
         return C7X_OK;
     program->is_broken = true;
     if (fault.code == NULL || !c7x_loader_describe(program, fault.code, place, sizeof(place)))
@@ -50,7 +60,11 @@ static enum c7x_status run_hook(struct c7x_program *program, uint64_t address, c
     return c7x_error_set(error, C7X_FAULT, "loader", "%s: %s in %s", name, fault.kind, place);
 }
 
-static enum c7x_status run_array_entry(struct c7x_program *program,
+/* run_hook or check_hook. */
+typedef enum c7x_status (*use_hook_fn)(struct c7x_program *program, uint64_t address,
+                                       const char *name, struct c7x_error *error);
+
+static enum c7x_status use_array_entry(struct c7x_program *program, use_hook_fn use,
                                        const struct c7x_program_range *array, uint64_t index,
                                        const char *name, struct c7x_error *error)
 {
@@ -58,25 +72,46 @@ static enum c7x_status run_array_entry(struct c7x_program *program,
     if (!c7x_program_read(program, array->vaddr + index * sizeof(address), sizeof(address),
                           &address))
         return C7X_OK;
-    return run_hook(program, address, name, error);
+    return use(program, address, name, error);
 }
 
-static enum c7x_status run_array(struct c7x_program *program, const struct c7x_program_range *array,
-                                 const char *name, struct c7x_error *error)
+static enum c7x_status use_array(struct c7x_program *program, use_hook_fn use,
+                                 const struct c7x_program_range *array, const char *name,
+                                 struct c7x_error *error)
 {
     for (uint64_t i = 0; i < array->size / sizeof(uint64_t); i++)
-        C7X_RETURN_IF_ERROR(run_array_entry(program, array, i, name, error));
+        C7X_RETURN_IF_ERROR(use_array_entry(program, use, array, i, name, error));
     return C7X_OK;
 }
 
-/* In the gABI's order. One that fails ends the load, and then no destructor runs. */
+static enum c7x_status use_function(struct c7x_program *program, use_hook_fn use, uint64_t vaddr,
+                                    const char *name, struct c7x_error *error)
+{
+    return vaddr == 0 ? C7X_OK : use(program, c7x_program_address(program, vaddr, 0), name, error);
+}
+
+/* In the gABI's order. */
+static enum c7x_status use_constructors(struct c7x_program *program, use_hook_fn use,
+                                        struct c7x_error *error)
+{
+    C7X_RETURN_IF_ERROR(
+        use_array(program, use, &program->preinit_array, "DT_PREINIT_ARRAY", error));
+    C7X_RETURN_IF_ERROR(use_function(program, use, program->init, "DT_INIT", error));
+    return use_array(program, use, &program->init_array, "DT_INIT_ARRAY", error);
+}
+
+static enum c7x_status check_hooks(struct c7x_program *program, struct c7x_error *error)
+{
+    C7X_RETURN_IF_ERROR(use_constructors(program, check_hook, error));
+    C7X_RETURN_IF_ERROR(
+        use_array(program, check_hook, &program->fini_array, "DT_FINI_ARRAY", error));
+    return use_function(program, check_hook, program->fini, "DT_FINI", error);
+}
+
+/* One that fails ends the load, and then no destructor runs. */
 static enum c7x_status run_constructors(struct c7x_program *program, struct c7x_error *error)
 {
-    C7X_RETURN_IF_ERROR(run_array(program, &program->preinit_array, "DT_PREINIT_ARRAY", error));
-    if (program->init != 0)
-        C7X_RETURN_IF_ERROR(
-            run_hook(program, c7x_program_address(program, program->init, 0), "DT_INIT", error));
-    C7X_RETURN_IF_ERROR(run_array(program, &program->init_array, "DT_INIT_ARRAY", error));
+    C7X_RETURN_IF_ERROR(use_constructors(program, run_hook, error));
     program->is_started = true;
     return C7X_OK;
 }
@@ -86,9 +121,10 @@ static void run_destructors(struct c7x_program *program)
 {
     for (uint64_t i = program->fini_array.size / sizeof(uint64_t); i > 0 && !program->is_broken;
          i--)
-        (void)run_array_entry(program, &program->fini_array, i - 1, "DT_FINI_ARRAY", NULL);
-    if (program->fini != 0 && !program->is_broken)
-        (void)run_hook(program, c7x_program_address(program, program->fini, 0), "DT_FINI", NULL);
+        (void)use_array_entry(program, run_hook, &program->fini_array, i - 1, "DT_FINI_ARRAY",
+                              NULL);
+    if (!program->is_broken)
+        (void)use_function(program, run_hook, program->fini, "DT_FINI", NULL);
 }
 
 enum c7x_status c7x_loader_step(const struct c7x_program *program, struct c7x_error *error)
@@ -163,7 +199,7 @@ enum c7x_status c7x_loader_link(struct c7x_program *program, struct c7x_error *e
     C7X_RETURN_IF_ERROR(c7x_loader_open_library(program, error));
     C7X_RETURN_IF_ERROR(c7x_loader_relocate(program, error));
     c7x_loader_close_library(program);
-    return C7X_OK;
+    return check_hooks(program, error);
 }
 
 enum c7x_status c7x_loader_start(struct c7x_program *program, struct c7x_error *error)

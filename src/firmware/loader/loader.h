@@ -33,6 +33,7 @@ struct c7x_loader_request {
     const struct c7x_memory *memory;
     uint32_t owner; /* of all blocks that the program holds */
     const struct c7x_symbol_source *imports;
+    const char *device; /* what the device executes, for messages; NULL: as this processor */
     /* NULL, or where the text goes that lists all missing imports when the error's is too short: a
      * block of the heap, C7X_HEAP_SERVICE's, that the caller frees. */
     char **out_missing;
@@ -47,7 +48,7 @@ struct c7x_loader_request {
  * stays allocated, and after another step that failed nothing but unload is left to do.
  *
  *   open   headers, memory, symbols
- *   link   imports and relocations
+ *   link   imports and relocations, and where its hooks would be
  *   start  the right processor, protection, constructors (without a client: what they print is
  *          dropped and malloc gives NULL)
  *

@@ -4,6 +4,7 @@
 #ifndef C7X_FIRMWARE_LOADER_SYMBOL_SOURCE_H
 #define C7X_FIRMWARE_LOADER_SYMBOL_SOURCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct c7x_symbol_source {
@@ -17,6 +18,7 @@ struct c7x_symbol_source {
     uint64_t (*extent)(const struct c7x_symbol_source *source, const void *address);
     /* How a message about a missing name calls the export table, NULL without one. */
     const char *title;
+    bool is_foreign; /* the module's code is for another processor than this */
 };
 
 #endif

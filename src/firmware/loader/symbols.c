@@ -89,7 +89,8 @@ static uint64_t extent_of(const struct c7x_symbol_source *source, const void *ad
     return 0;
 }
 
-const struct c7x_symbol_source c7x_loader_symbol_source = {find_symbol, extent_of, NULL};
+const struct c7x_symbol_source c7x_loader_symbol_source = {.find = find_symbol,
+                                                           .extent = extent_of};
 
 uint64_t c7x_program_import(const struct c7x_program *program, const char *name)
 {

@@ -16,12 +16,14 @@ static enum c7x_status refuse(struct c7x_error *error, const char *why)
     return c7x_error_set(error, C7X_LOAD, "loader", "%s", why);
 }
 
-static enum c7x_status refuse_machine(uint16_t machine, struct c7x_error *error)
+static enum c7x_status refuse_machine(const struct c7x_program *program, uint16_t machine,
+                                      struct c7x_error *error)
 {
+    const char *device = program->request.device;
     char text[32];
     return c7x_error_set(error, C7X_LOAD, "loader", "built for %s; this device executes %s",
                          c7x_arch_machine_name(machine, text, sizeof(text)),
-                         c7x_arch_native()->name);
+                         device != NULL ? device : c7x_arch_native()->name);
 }
 
 /* A file of a known kind is checked to its end before it is refused, so that what is broken is
@@ -29,14 +31,16 @@ static enum c7x_status refuse_machine(uint16_t machine, struct c7x_error *error)
 enum c7x_status c7x_loader_verify_machine(const struct c7x_program *program,
                                           struct c7x_error *error)
 {
-    return c7x_loader_is_native(program) ? C7X_OK : refuse_machine(program->arch->machine, error);
+    return c7x_loader_is_native(program) ? C7X_OK
+                                         : refuse_machine(program, program->arch->machine, error);
 }
 
 static enum c7x_status find_machine(struct c7x_program *program, struct c7x_error *error)
 {
     program->arch = c7x_arch_find(program->header.machine);
     if (program->arch == NULL)
-        return refuse_machine(program->header.machine, error);
+        return refuse_machine(program, program->header.machine, error);
+    program->symbols.is_foreign = !c7x_loader_is_native(program);
     program->layout = program->arch == &c7x_arch_c7x ? &c7x_layout_c7x : &c7x_layout_native;
     return C7X_OK;
 }

@@ -11,6 +11,8 @@
 #include "c7x_module.h"
 #include "firmware/memory/heap.h"
 
+#include <stdbool.h>
+
 struct c7x_constants {
     struct c7x_heap *heap;
     uint32_t count;
@@ -23,6 +25,10 @@ struct c7x_constants {
 enum c7x_status c7x_constants_load(const uint8_t *bytes, uint64_t size, struct c7x_heap *heap,
                                    uint32_t owner, struct c7x_constants *out,
                                    struct c7x_error *error) C7X_NODISCARD;
+/* Bytes of a compact tensor, also of one in a blob; false if a dimension is negative or the product
+ * overflows. */
+bool c7x_tvm_tensor_bytes(const int64_t *shape, int32_t ndim, unsigned bits, unsigned lanes,
+                          uint64_t *out_bytes);
 /* Legal on a zeroed struct, which it leaves behind. */
 void c7x_constants_unload(struct c7x_constants *constants);
 

@@ -25,22 +25,24 @@ const uint8_t *c7x_symbol_bytes(const struct c7x_symbol_source *symbols, const c
     return start;
 }
 
-struct c7x_module_io c7x_io_meta_read(const struct c7x_symbol_source *symbols)
+bool c7x_io_meta_read(const struct c7x_symbol_source *symbols, struct c7x_module_io *out)
 {
-    struct c7x_module_io io = {0};
     struct c7x_io_meta meta;
     const void *bytes = symbols->find(symbols, "_binary_tvm_dsp_io_meta_start");
+    *out = (struct c7x_module_io){0};
     if (bytes == NULL || symbols->extent(symbols, bytes) < sizeof(meta))
-        return io;
+        return false;
     memcpy(&meta, bytes, sizeof(meta));
     if (meta.magic != C7X_IO_META_MAGIC || meta.version != C7X_IO_META_VERSION)
-        return io;
-    io.input_bytes = meta.input_bytes;
-    io.output_bytes = meta.output_bytes;
-    io.input_count = meta.num_inputs;
-    io.output_count = meta.num_outputs;
-    io.flags = meta.flags;
-    return io;
+        return false;
+    *out = (struct c7x_module_io){
+        .input_bytes = meta.input_bytes,
+        .output_bytes = meta.output_bytes,
+        .input_count = meta.num_inputs,
+        .output_count = meta.num_outputs,
+        .flags = meta.flags,
+    };
+    return true;
 }
 
 static enum c7x_status refuse(struct c7x_error *error, const char *why)
@@ -72,12 +74,12 @@ static void list_own_features(struct c7x_error *error)
     }
 }
 
-static bool has_features(const uint8_t *list, uint64_t size)
+static bool has_features(const uint8_t *list, uint64_t size, bool is_foreign)
 {
     const uint8_t *at = list;
     char word[FEATURE_BYTES];
     while (next_word(&at, list + size, word))
-        if (!c7x_arch_native()->has_feature(word))
+        if (is_foreign || !c7x_arch_native()->has_feature(word))
             return false;
     return true;
 }
@@ -155,7 +157,7 @@ static enum c7x_status read_variant(const uint8_t *payload, uint64_t size,
     size_t length = (size_t)(end - payload);
     if (length >= sizeof(manifest->entry))
         return refuse(error, "the entry of a variant has too long a name");
-    if (has_features(end + 1, size - length - 1))
+    if (has_features(end + 1, size - length - 1, manifest->is_foreign))
         memcpy(manifest->entry, payload, length + 1);
     return C7X_OK;
 }
@@ -283,7 +285,7 @@ enum c7x_status c7x_manifest_check(const struct c7x_symbol_source *symbols, bool
 enum c7x_status c7x_manifest_read(const struct c7x_symbol_source *symbols, struct c7x_heap *heap,
                                   uint32_t owner, struct c7x_manifest *out, struct c7x_error *error)
 {
-    struct c7x_manifest manifest = {.present = true};
+    struct c7x_manifest manifest = {.present = true, .is_foreign = symbols->is_foreign};
     struct c7x_manifest_header header;
     uint64_t size;
     enum c7x_status status;

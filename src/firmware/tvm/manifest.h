@@ -28,6 +28,7 @@ struct c7x_manifest {
     uint32_t constant_count;
     /* What every call looks at. */
     bool present;
+    bool is_foreign; /* for another processor, whose features nobody here knows */
     bool preempt_anywhere;
     uint32_t input_count;
     uint32_t output_count;
@@ -58,8 +59,8 @@ void c7x_manifest_visit_operators(const struct c7x_manifest *manifest, c7x_opera
 const char *c7x_manifest_operator(const struct c7x_manifest *manifest, uint32_t number,
                                   size_t *out_length);
 
-/* The declared sizes; all zero when there are none, or of another version. */
-struct c7x_module_io c7x_io_meta_read(const struct c7x_symbol_source *symbols);
+/* The declared sizes; false, and all of them zero, when there are none, or of another version. */
+bool c7x_io_meta_read(const struct c7x_symbol_source *symbols, struct c7x_module_io *out);
 
 /* The bytes of a symbol and its size symbol; NULL without them or when they pass the end of the
  * segment. */

@@ -239,7 +239,7 @@ static enum c7x_status runner_bind(const struct c7x_symbol_source *symbols, uint
         return status;
     }
     *out_instance = instance;
-    *out_io = c7x_io_meta_read(symbols);
+    (void)c7x_io_meta_read(symbols, out_io);
     return C7X_OK;
 }
 

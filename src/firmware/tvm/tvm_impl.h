@@ -4,6 +4,7 @@
 #define C7X_FIRMWARE_TVM_TVM_IMPL_H
 
 #include "c7x_module.h"
+#include "firmware/tvm/constants.h"
 #include "firmware/tvm/tvm.h"
 #include "os/os.h"
 
@@ -142,9 +143,6 @@ bool c7x_tvm_workspace_free(struct c7x_tvm_workspace *workspace, const void *blo
 
 /* ---- objects.c ---- */
 
-/* Bytes of a compact tensor; false if a dimension is negative or the product overflows. */
-bool c7x_tvm_tensor_bytes(const int64_t *shape, int32_t ndim, unsigned bits, unsigned lanes,
-                          uint64_t *out_bytes);
 /* A tensor object without data; takes no reference. NULL when out of memory or the rank is not 0
  * to 16. */
 TVMDSPTensor *c7x_tvm_tensor_new(const int64_t *shape, int32_t ndim, DLDataType dtype);
