@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define C7X_INSPECT_RANK_MAX 8
+#define C7X_INSPECT_RANK_MAX 16
 
 /* Which device is asked: all its memory is free. */
 enum c7x_inspect_device {
@@ -48,11 +48,14 @@ struct c7x_inspect_symbol {
     uint64_t size;
 };
 
+/* A tensor of the call, or a constant. */
 struct c7x_inspect_tensor {
     const char *name; /* "" for a constant */
+    const char *kind; /* "tensor", and of constants "shape", "string", "int", "float", "dtype" */
     int32_t dtype_code;
     int32_t dtype_bits;
-    int32_t ndim;
+    int32_t dtype_lanes;
+    int32_t ndim;                        /* -1: it is no tensor */
     int64_t shape[C7X_INSPECT_RANK_MAX]; /* negative: any */
     uint64_t bytes;                      /* of a constant; else 0 */
 };
@@ -107,7 +110,7 @@ struct c7x_inspection {
     size_t export_count;
     struct c7x_inspect_io_meta io_meta;
     struct c7x_inspect_manifest manifest;
-    const struct c7x_inspect_tensor *constants; /* what is no tensor has ndim -1 */
+    const struct c7x_inspect_tensor *constants;
     size_t constant_count;
     uint64_t constant_bytes; /* size of the weights blob */
     struct c7x_inspect_bytes bytes;
@@ -115,7 +118,9 @@ struct c7x_inspection {
 
 /*
  * Looks at the bytes of a file. Whatever they are, the answer is an inspection, in which what could
- * not be read is absent; HOST_NOMEM is the only failure. Free it with c7x_inspection_free().
+ * not be read is absent; HOST_NOMEM is the only failure. Free it with c7x_inspection_free(). Texts
+ * are UTF-8 on one line: what else stands in the file became '?', and long names of symbols are
+ * cut.
  */
 enum c7x_status c7x_inspect(const void *bytes, size_t size, enum c7x_inspect_device device,
                             const struct c7x_inspection **out_inspection) C7X_NODISCARD;

@@ -439,6 +439,8 @@ int cli_inspect_file(const struct cli *cli, const struct c7x_inspection **out_in
 
 /* ---- json.c ---- */
 
+/* Bytes of the UTF-8 sequence that begins there; 0: none does. */
+int cli_utf8_length(const unsigned char *text);
 void cli_json_add_text(struct cJSON *object, const char *name, const char *text);
 void cli_json_add_unsigned(struct cJSON *object, const char *name, uint64_t value);
 /* null for 0, or for "". */

@@ -110,6 +110,24 @@ static void add_io_meta(cJSON *object, const struct c7x_inspect_io_meta *meta)
     add_flag(item, "exact", meta->is_exact);
 }
 
+/* "float32", "bfloat16", "int8x4". */
+static const char *describe_dtype(const struct c7x_inspect_tensor *tensor, char *text, size_t size)
+{
+    static const char *const kinds[] = {"int",    "uint",    "float", "handle",
+                                        "bfloat", "complex", "bool"};
+    bool is_known =
+        tensor->dtype_code >= 0 && (size_t)tensor->dtype_code < sizeof kinds / sizeof kinds[0];
+    int used = 0;
+    if (tensor->dtype_code == C7X_DTYPE_BOOL && tensor->dtype_bits == 8)
+        used = snprintf(text, size, "bool");
+    else
+        used = snprintf(text, size, "%s%d", is_known ? kinds[tensor->dtype_code] : "type",
+                        tensor->dtype_bits);
+    if (tensor->dtype_lanes > 1)
+        snprintf(text + used, size - (size_t)used, "x%d", tensor->dtype_lanes);
+    return text;
+}
+
 static void add_tensors(cJSON *object, const char *name, const struct c7x_inspect_tensor *tensors,
                         size_t count)
 {
@@ -117,11 +135,14 @@ static void add_tensors(cJSON *object, const char *name, const struct c7x_inspec
     for (size_t i = 0; i < count; i++) {
         const struct c7x_inspect_tensor *tensor = &tensors[i];
         cJSON *item = cli_json_append(list);
+        char dtype[48];
         if (tensor->name[0] != '\0')
             cli_json_add_text(item, "name", tensor->name);
-        if (tensor->ndim < 0)
-            continue; /* a constant that is no tensor */
-        cli_json_add_text(item, "dtype", cli_dtype_name(tensor->dtype_code, tensor->dtype_bits));
+        if (tensor->ndim < 0) {
+            cli_json_add_text(item, "kind", tensor->kind);
+            continue;
+        }
+        cli_json_add_text(item, "dtype", describe_dtype(tensor, dtype, sizeof dtype));
         cJSON *shape = cJSON_AddArrayToObject(item, "shape");
         for (int32_t d = 0; d < tensor->ndim; d++) {
             char text[32];
@@ -229,7 +250,8 @@ static void print_symbols(const struct c7x_inspection *inspection)
 static void print_tensors(const char *what, const struct c7x_inspect_tensor *tensors, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        printf("%-10s %s[", what, cli_dtype_name(tensors[i].dtype_code, tensors[i].dtype_bits));
+        char dtype[48];
+        printf("%-10s %s[", what, describe_dtype(&tensors[i], dtype, sizeof dtype));
         for (int32_t d = 0; d < tensors[i].ndim; d++)
             printf("%s%" PRId64, d == 0 ? "" : ",", tensors[i].shape[d]);
         printf("] %s\n", tensors[i].name);

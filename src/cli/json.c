@@ -15,7 +15,7 @@ static bool utf8_continues(const unsigned char *text, int count)
     return true;
 }
 
-static int utf8_length(const unsigned char *text)
+int cli_utf8_length(const unsigned char *text)
 {
     int count = text[0] < 0x80             ? 0
                 : (text[0] & 0xE0) == 0xC0 ? 1
@@ -31,7 +31,7 @@ void cli_json_add_text(cJSON *object, const char *name, const char *text)
     char clean[CLI_MESSAGE_MAX];
     size_t used = 0;
     while (*text != '\0' && used + 4 < sizeof clean) {
-        int length = utf8_length((const unsigned char *)text);
+        int length = cli_utf8_length((const unsigned char *)text);
         for (int i = 0; i < length; i++)
             clean[used++] = text[i];
         if (length == 0)

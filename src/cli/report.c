@@ -13,12 +13,17 @@ bool cli_prints_json(const struct cli *cli)
            (cli->options.json || (cli->command->always_json && !cli->options.table));
 }
 
-/* Control characters would break the promise of one line. */
+/* Control characters would break the promise of one line, or command the terminal (so do C1 ones,
+ * C2 80 to C2 9F); what is no UTF-8 may do anything. */
 static void make_one_line(char *text)
 {
-    for (; *text != '\0'; text++) {
+    while (*text != '\0') {
+        int length = cli_utf8_length((const unsigned char *)text);
         if ((unsigned char)*text < ' ' || *text == 0x7F)
             *text = ' ';
+        if (length == 0 || (length == 2 && text[0] == '\xC2' && (unsigned char)text[1] < 0xA0))
+            memset(text, '?', length == 0 ? 1 : 2);
+        text += length == 0 ? 1 : length;
     }
 }
 

@@ -17,10 +17,9 @@ static const struct c7x_symbol_source *symbols_of(const struct c7x_inspector *se
 static void read_io_meta(struct c7x_inspector *self)
 {
     struct c7x_inspect_io_meta *meta = &self->result.io_meta;
-    struct c7x_module_io io = c7x_io_meta_read(symbols_of(self));
+    struct c7x_module_io io;
     *meta = (struct c7x_inspect_io_meta){
-        .is_present = io.input_count != 0 || io.output_count != 0 || io.input_bytes != 0 ||
-                      io.output_bytes != 0 || io.flags != 0,
+        .is_present = c7x_io_meta_read(symbols_of(self), &io),
         .input_bytes = io.input_bytes,
         .output_bytes = io.output_bytes,
         .input_count = io.input_count,
@@ -40,11 +39,13 @@ describe_tensors(struct c7x_inspector *self, const struct c7x_manifest_io *list,
     for (size_t i = 0; i < count && tensors != NULL; i++) {
         tensors[i] = (struct c7x_inspect_tensor){
             .name = c7x_inspector_text(self, list[i].name, sizeof(list[i].name)),
+            .kind = "tensor",
             .dtype_code = list[i].dtype_code,
             .dtype_bits = list[i].dtype_bits,
+            .dtype_lanes = 1,
             .ndim = list[i].ndim,
         };
-        memcpy(tensors[i].shape, list[i].shape, sizeof(tensors[i].shape));
+        memcpy(tensors[i].shape, list[i].shape, sizeof(list[i].shape));
     }
     return tensors;
 }
@@ -109,23 +110,39 @@ static void read_manifest(struct c7x_inspector *self)
 
 /* ---- Weights ---- */
 
+static const char *kind_of(const TVMFFIAny *value)
+{
+    switch (value->type_index) {
+    case kTVMFFITensor:
+        return "tensor";
+    case kTVMFFIShape:
+        return "shape";
+    case kTVMFFIStr:
+        return "string";
+    case kTVMFFIInt:
+        return "int";
+    case kTVMFFIFloat:
+        return "float";
+    default:
+        return "dtype";
+    }
+}
+
+/* Their rank is at most C7X_INSPECT_RANK_MAX, or the loader would have refused them. */
 static struct c7x_inspect_tensor describe_constant(const TVMFFIAny *value)
 {
-    struct c7x_inspect_tensor tensor = {.name = "", .ndim = -1};
+    struct c7x_inspect_tensor tensor = {.name = "", .kind = kind_of(value), .ndim = -1};
     const TVMDSPTensor *object = value->v_ptr;
     if (value->type_index != kTVMFFITensor)
         return tensor;
     tensor.dtype_code = object->dl_tensor.dtype.code;
     tensor.dtype_bits = object->dl_tensor.dtype.bits;
+    tensor.dtype_lanes = object->dl_tensor.dtype.lanes;
     tensor.ndim = object->dl_tensor.ndim;
-    tensor.bytes = object->dl_tensor.dtype.bits / 8u * object->dl_tensor.dtype.lanes;
-    for (int32_t i = 0; i < tensor.ndim; i++) {
-        tensor.bytes *= (uint64_t)object->dl_tensor.shape[i];
-        if (i < C7X_INSPECT_RANK_MAX)
-            tensor.shape[i] = object->dl_tensor.shape[i];
-    }
-    if (tensor.ndim > C7X_INSPECT_RANK_MAX)
-        tensor.ndim = C7X_INSPECT_RANK_MAX;
+    for (int32_t i = 0; i < tensor.ndim; i++)
+        tensor.shape[i] = object->dl_tensor.shape[i];
+    (void)c7x_tvm_tensor_bytes(tensor.shape, tensor.ndim, (unsigned)tensor.dtype_bits,
+                               (unsigned)tensor.dtype_lanes, &tensor.bytes);
     return tensor;
 }
 

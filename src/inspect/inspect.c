@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#define LARGER_HEAP_BYTES ((size_t)4 << 30)
+
 /* ---- Memory of the answer ---- */
 
 struct block {
@@ -34,16 +36,36 @@ void *c7x_inspector_alloc(struct c7x_inspector *self, size_t count, size_t size)
     return block->bytes;
 }
 
+/* Bytes of the printable character that begins there, in UTF-8; 0: none does. C1 controls, which a
+ * terminal obeys too, are not printable. */
+static size_t character_size(const uint8_t *text, size_t room)
+{
+    size_t size = text[0] < 0x80 ? 1 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : 4;
+    if (text[0] < ' ' || text[0] == 0x7f || (text[0] >= 0x80 && text[0] < 0xc2) || text[0] > 0xf4 ||
+        size > room || (text[0] == 0xc2 && text[1] < 0xa0))
+        return 0;
+    for (size_t i = 1; i < size; i++) {
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    }
+    return size;
+}
+
 const char *c7x_inspector_text(struct c7x_inspector *self, const void *text, size_t size_max)
 {
-    const char *from = text;
-    const char *end = size_max == 0 ? NULL : memchr(text, 0, size_max);
+    const uint8_t *from = text;
+    const uint8_t *end = size_max == 0 ? NULL : memchr(text, 0, size_max);
     size_t length = end == NULL ? size_max : (size_t)(end - from);
     char *copy = c7x_inspector_alloc(self, length + 1, 1);
     if (copy == NULL)
         return "";
-    for (size_t i = 0; i < length; i++)
-        copy[i] = (unsigned char)from[i] < ' ' || from[i] == 0x7f ? '?' : from[i];
+    for (size_t i = 0; i < length;) {
+        size_t size = character_size(from + i, length - i);
+        if (size == 0)
+            copy[i++] = '?';
+        for (; size > 0; size--, i++)
+            copy[i] = (char)from[i];
+    }
     return copy;
 }
 
@@ -72,9 +94,10 @@ static uint8_t *map_window(struct c7x_inspector *self, c7x_dsp_addr base, size_t
     return window->pointer;
 }
 
-static bool make_device(struct c7x_inspector *self, const void *bytes, size_t size)
+static bool make_device(struct c7x_inspector *self, const void *bytes, size_t size,
+                        size_t heap_size)
 {
-    uint8_t *heap = map_window(self, C7X_MEMORY_HEAP_BASE, C7X_MEMORY_HEAP_SIZE);
+    uint8_t *heap = map_window(self, C7X_MEMORY_HEAP_BASE, heap_size);
     uint8_t *staged = map_window(self, C7X_MEMORY_CARVEOUT_BASE, size);
     if (heap == NULL || staged == NULL)
         return false;
@@ -82,7 +105,7 @@ static bool make_device(struct c7x_inspector *self, const void *bytes, size_t si
         memcpy(staged, bytes, size);
     self->bytes = staged;
     self->size = size;
-    self->heap = c7x_heap_create(heap, C7X_MEMORY_HEAP_SIZE, "DDR heap");
+    self->heap = c7x_heap_create(heap, heap_size, "DDR heap");
     return self->heap != NULL;
 }
 
@@ -92,6 +115,9 @@ static void free_device(struct c7x_inspector *self)
         c7x_heap_destroy(self->heap);
     for (size_t i = 0; i < self->memory.window_count; i++)
         (void)munmap(self->mappings[i].pointer, self->mappings[i].size);
+    self->heap = NULL;
+    self->memory.window_count = 0;
+    self->program = NULL;
 }
 
 /* ---- Inspection ---- */
@@ -122,8 +148,8 @@ static const char *name_device(const struct c7x_inspector *self, enum c7x_inspec
     return c7x_arch_native()->name;
 }
 
-/* All as far as it can be read, and the first thing that stands against the module. */
-static enum c7x_status look(struct c7x_inspector *self)
+/* Shows all that can be read of the file. */
+static enum c7x_status open_and_read(struct c7x_inspector *self, struct c7x_error *error)
 {
     struct c7x_loader_request request = {
         .bytes = self->bytes,
@@ -133,23 +159,42 @@ static enum c7x_status look(struct c7x_inspector *self)
         .memory = &self->memory,
         .owner = c7x_heap_owner_new(self->heap),
         .imports = &c7x_exports,
+        .device = self->result.device,
         .out_missing = &self->missing,
     };
-    C7X_RETURN_IF_ERROR(c7x_loader_open(&request, &self->program, &self->error));
+    C7X_RETURN_IF_ERROR(c7x_loader_open(&request, &self->program, error));
     c7x_inspector_read_segments(self);
     c7x_inspector_read_symbols(self);
     c7x_inspector_read_contents(self);
     self->result.bytes.load = c7x_heap_owner_bytes(self->heap, request.owner);
+    return C7X_OK;
+}
+
+/* All as far as it can be read, and the first thing that stands against the module. */
+static enum c7x_status look(struct c7x_inspector *self)
+{
+    C7X_RETURN_IF_ERROR(open_and_read(self, &self->error));
     return c7x_inspector_judge(self);
+}
+
+/* A module that no device has room for, in a heap that has: what it needs is what its author must
+ * know. */
+static void look_in_a_larger_heap(struct c7x_inspector *self, const void *bytes, size_t size)
+{
+    struct c7x_error unfit;
+    free_device(self);
+    if (make_device(self, bytes, size, LARGER_HEAP_BYTES))
+        (void)open_and_read(self, &unfit);
+    else
+        self->lacks_memory = false; /* then it is not shown */
 }
 
 static const char *read_reason(struct c7x_inspector *self)
 {
     if (self->result.status == C7X_OK)
         return "";
-    if (self->missing == NULL)
-        return self->error.text;
-    return c7x_inspector_text(self, self->missing, strlen(self->missing));
+    const char *text = self->missing != NULL ? self->missing : self->error.text;
+    return c7x_inspector_text(self, text, strlen(text));
 }
 
 enum c7x_status c7x_inspect(const void *bytes, size_t size, enum c7x_inspect_device device,
@@ -161,11 +206,13 @@ enum c7x_status c7x_inspect(const void *bytes, size_t size, enum c7x_inspect_dev
     self->result.reason = "";
     self->result.bytes.file = size;
     self->result.bytes.heap_total = C7X_MEMORY_HEAP_SIZE;
-    if (make_device(self, bytes, size)) {
+    if (make_device(self, bytes, size, C7X_MEMORY_HEAP_SIZE)) {
         read_machine(self);
         self->result.device = name_device(self, device);
         self->result.status = look(self);
         self->result.reason = read_reason(self);
+        if (self->result.status == C7X_NOMEM && self->program == NULL)
+            look_in_a_larger_heap(self, bytes, size);
     }
     free_device(self);
     if (self->lacks_memory) {

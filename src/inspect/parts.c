@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+/* The names of a hostile file are a thousand times as long as the file, since they may overlap. */
+#define NAME_BYTES_MAX 512u
+
 uint64_t c7x_inspector_address(const struct c7x_inspector *self, uint64_t address)
 {
     uint64_t device = c7x_memory_address(&self->memory, (const void *)(uintptr_t)address);
@@ -52,7 +55,7 @@ static struct c7x_inspect_symbol describe(struct c7x_inspector *self,
                                           const struct c7x_loader_symbol *symbol)
 {
     return (struct c7x_inspect_symbol){
-        .name = c7x_inspector_text(self, symbol->name, strlen(symbol->name)),
+        .name = c7x_inspector_text(self, symbol->name, NAME_BYTES_MAX),
         .is_weak = symbol->is_weak,
         .is_function = symbol->is_function,
         .is_present = symbol->is_present,

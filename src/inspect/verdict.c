@@ -24,7 +24,7 @@ static enum c7x_status judge_machine(struct c7x_inspector *self)
  * would run the module's hooks. All of it goes with the heap. */
 static enum c7x_status judge_contents(struct c7x_inspector *self)
 {
-    struct c7x_tvm_config config = {.heap = self->heap};
+    struct c7x_tvm_config config = {.heap = self->heap, .l2_size = C7X_MEMORY_L2_SIZE};
     struct c7x_module_io io;
     void *instance;
     uint32_t owner = c7x_heap_owner_new(self->heap);

@@ -59,7 +59,8 @@ struct c7x_module_load {
 /*
  * Loads a module and binds it to its kind. On failure nothing stays allocated and the staged bytes
  * are unchanged. Statuses: C7X_LOAD malformed or unfit file, C7X_SYMBOL missing import or entry,
- * C7X_WEIGHTS, C7X_NOMEM, C7X_CANCELLED, C7X_BUSY when the table is full. Handles are index + generation, never 0.
+ * C7X_WEIGHTS, C7X_NOMEM, C7X_CANCELLED, C7X_BUSY when the table is full. Handles are index +
+ * generation, never 0.
  */
 enum c7x_status c7x_module_load(struct c7x_module_table *table, const struct c7x_module_load *load,
                                 uint32_t *out_handle, struct c7x_module_io *out_io,
