@@ -244,15 +244,27 @@ struct c7x_client *c7x_test_loopback_open(struct c7x_test_loopback *device,
     return client;
 }
 
+static struct c7x_heap *heap_of(const struct c7x_test_loopback *device, enum c7x_test_pool pool)
+{
+    return pool == C7X_TEST_POOL_MAIN ? device->heap : device->fast_heap;
+}
+
+void c7x_test_loopback_pool(const struct c7x_test_loopback *device, enum c7x_test_pool pool,
+                            struct c7x_heap_statistics *out_statistics)
+{
+    c7x_heap_get_statistics(heap_of(device, pool), out_statistics);
+}
+
 void c7x_test_loopback_heap(const struct c7x_test_loopback *device,
                             struct c7x_heap_statistics *out_statistics)
 {
-    c7x_heap_get_statistics(device->heap, out_statistics);
+    c7x_test_loopback_pool(device, C7X_TEST_POOL_MAIN, out_statistics);
 }
 
-void c7x_test_loopback_fail_allocation(struct c7x_test_loopback *device, uint64_t nth)
+uint64_t c7x_test_loopback_fail_allocation(struct c7x_test_loopback *device,
+                                           enum c7x_test_pool pool, uint64_t nth)
 {
-    c7x_heap_fail_allocation(device->heap, nth);
+    return c7x_heap_fail_allocation(heap_of(device, pool), nth);
 }
 
 uint32_t c7x_test_loopback_module_count(const struct c7x_test_loopback *device)

@@ -30,10 +30,16 @@ struct c7x_host_link *c7x_test_loopback_connect(struct c7x_test_loopback *device
 struct c7x_client *c7x_test_loopback_open(struct c7x_test_loopback *device,
                                           const struct c7x_client_options *options);
 
+enum c7x_test_pool { C7X_TEST_POOL_MAIN, C7X_TEST_POOL_FAST, C7X_TEST_POOL_COUNT };
+
+void c7x_test_loopback_pool(const struct c7x_test_loopback *device, enum c7x_test_pool pool,
+                            struct c7x_heap_statistics *out_statistics);
+/* The same of the main pool. */
 void c7x_test_loopback_heap(const struct c7x_test_loopback *device,
                             struct c7x_heap_statistics *out_statistics);
-/* c7x_heap_fail_allocation() of the device's heap. */
-void c7x_test_loopback_fail_allocation(struct c7x_test_loopback *device, uint64_t nth);
+/* c7x_heap_fail_allocation() of the pool. */
+uint64_t c7x_test_loopback_fail_allocation(struct c7x_test_loopback *device,
+                                           enum c7x_test_pool pool, uint64_t nth);
 uint32_t c7x_test_loopback_module_count(const struct c7x_test_loopback *device);
 uint32_t c7x_test_loopback_model_count(const struct c7x_test_loopback *device);
 /* Shared buffers that the device knows, those that are detached but still in use included. */

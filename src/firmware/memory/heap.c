@@ -337,11 +337,14 @@ void *c7x_heap_alloc(struct c7x_heap *heap, uint32_t owner, size_t size, size_t 
     return payload;
 }
 
-void c7x_heap_fail_allocation(struct c7x_heap *heap, uint64_t nth)
+uint64_t c7x_heap_fail_allocation(struct c7x_heap *heap, uint64_t nth)
 {
+    uint64_t left;
     c7x_os_mutex_lock(&heap->lock);
+    left = heap->fail_countdown;
     heap->fail_countdown = nth;
     c7x_os_mutex_unlock(&heap->lock);
+    return left;
 }
 
 /* The first block in use of which `is_it` is true. */

@@ -70,8 +70,9 @@ bool c7x_heap_find_overrun(const struct c7x_heap *heap, const void *address, siz
  * bad free. */
 void c7x_heap_free(struct c7x_heap *heap, void *block);
 /* From now on the nth allocation (1: the next) gives NULL, once; 0 calls it off. So tests can see
- * what every caller does then. */
-void c7x_heap_fail_allocation(struct c7x_heap *heap, uint64_t nth);
+ * what every caller does then. Returns how many were to come before the one of the call before; 0:
+ * it has failed, or there was none. */
+uint64_t c7x_heap_fail_allocation(struct c7x_heap *heap, uint64_t nth);
 /* Usable bytes of a block in use; 0 for any other pointer. */
 size_t c7x_heap_block_size(const struct c7x_heap *heap, const void *block);
 /* Whether the pointer is a block in use, and then whose. */

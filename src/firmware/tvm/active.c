@@ -51,8 +51,10 @@ bool c7x_tvm_reserve_scratch(struct c7x_tvm_context *context, uint32_t bytes)
     c7x_tvm_export_enter();
     scratch->copy = c7x_heap_alloc(c7x_tvm.heap, context->owner, bytes, 0);
     c7x_tvm_export_leave();
-    if (scratch->copy == NULL)
+    if (scratch->copy == NULL) {
+        c7x_tvm_record_oom(context, bytes);
         return false;
+    }
     scratch->bytes = bytes;
     return true;
 }

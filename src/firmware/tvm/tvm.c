@@ -142,7 +142,7 @@ void c7x_tvm_resume(void)
 
 /* ---- Memory ---- */
 
-static void record_oom(struct c7x_tvm_context *context, size_t size)
+void c7x_tvm_record_oom(struct c7x_tvm_context *context, size_t size)
 {
     if (context->out_of_memory)
         return;
@@ -156,7 +156,7 @@ static void *alloc_main(struct c7x_tvm_context *context, uint32_t owner, size_t 
     void *block = c7x_tvm.guard ? c7x_heap_alloc_guarded(c7x_tvm.heap, owner, size, alignment)
                                 : c7x_heap_alloc(c7x_tvm.heap, owner, size, alignment);
     if (block == NULL)
-        record_oom(context, size);
+        c7x_tvm_record_oom(context, size);
     return block;
 }
 

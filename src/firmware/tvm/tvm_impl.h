@@ -109,6 +109,8 @@ void c7x_tvm_activate(struct c7x_tvm_context *context);
 /* The module goes. */
 void c7x_tvm_retire(struct c7x_tvm_context *context);
 
+/* The call answers C7X_NOMEM with these numbers if it fails; the first ones count. */
+void c7x_tvm_record_oom(struct c7x_tvm_context *context, size_t size);
 /* Memory of the current context; alignment 0 is the heap's. NULL outside a call. Main-pool failures
  * are recorded. */
 void *c7x_tvm_alloc(size_t size, size_t alignment, int pool);
