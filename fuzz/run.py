@@ -8,11 +8,25 @@ import argparse
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TARGETS = ["elf", "weights", "declaration", "wire", "firmware"]
 LENGTH_MAX = {"wire": 497, "firmware": 16384}
+
+
+def follow(process, name):
+    """All that the target prints; its last word goes to stderr once a minute."""
+    output = []
+    said = time.monotonic()
+    for line in process.stdout:
+        output.append(line)
+        del output[:-2000]
+        if line.startswith("#") and time.monotonic() - said > 60:
+            said = time.monotonic()
+            print(f"     fuzz_{name}: {line.rstrip()}", file=sys.stderr, flush=True)
+    return "".join(output)
 
 
 def run(build, name, seconds):
@@ -25,11 +39,12 @@ def run(build, name, seconds):
                f"-max_len={LENGTH_MAX.get(name, 32768)}", f"-artifact_prefix={findings}/{name}-",
                "-print_final_stats=1", str(corpus), str(HERE / "seeds" / name)]
     environment = {**os.environ, "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                          env=environment)
-    if done.returncode != 0:
-        return done.stdout[-8000:]
-    stats = dict(line.split(":", 1) for line in done.stdout.splitlines() if line.startswith("stat::")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                          env=environment) as process:
+        output = follow(process, name)
+    if process.returncode != 0:
+        return output[-8000:]
+    stats = dict(line.split(":", 1) for line in output.splitlines() if line.startswith("stat::")
                  for line in [line[len("stat::"):]])
     print(f"ok   fuzz_{name}: {stats.get('number_of_executed_units', '?').strip()} inputs in {seconds} s", flush=True)
     return None
