@@ -125,7 +125,7 @@ def main():
                   ("C7x relocations", [str(build / "tests/reloc_vectors"), "tests/loader/c7x-reloc-vectors.csv"], 60),
                   ("layers", [sys.executable, "tools/check_layers.py"], 60)]
         if options.aarch64:
-            suites += [("models", [sys.executable, "tests/models/run.py", "--target", "aarch64", "--seeds", "1",
+            suites += [("models", [sys.executable, "tests/models/run.py", "--target", "aarch64", "--all", "--seeds", "1",
                                    "--count"], 900),
                        ("aarch64", [sys.executable, "tests/aarch64/run.py", "--build", str(build)], 300)]
         elif options.quick:
