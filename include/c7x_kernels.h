@@ -4,8 +4,8 @@
  * of ours is needed.
  *
  * Every function returns 0; or -1, with nothing written, when an argument is bad: NULL, a negative
- * size, a stride below 1, a scale that is not finite and above 0, a zero point outside -128..127,
- * or sizes whose product overflows. A size of 0 is an empty tensor.
+ * size, a stride or a number of groups below 1, a scale that is not finite and above 0, a zero
+ * point outside -128..127, or sizes whose product overflows. A size of 0 is an empty tensor.
  *
  * Tensors are compact and row major, [N][C][H][W] where nothing else is said. With zero point z and
  * scale s:

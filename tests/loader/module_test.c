@@ -121,8 +121,11 @@ static uint64_t stage(const char *name)
     return size;
 }
 
+/* A load that works and one that fails leave the staged bytes alone. */
 static enum c7x_status load_staged(uint64_t size, uint32_t session, bool copy, uint32_t *out_handle)
 {
+    static uint8_t before[STAGED_BYTES];
+    enum c7x_status status;
     struct c7x_module_load load = {
         .bytes = staged,
         .size = size,
@@ -131,7 +134,10 @@ static enum c7x_status load_staged(uint64_t size, uint32_t session, bool copy, u
         .copy_read_only = copy,
         .release_bytes = release,
     };
-    return c7x_module_load(table, &load, out_handle, &io, &error);
+    memcpy(before, staged, size);
+    status = c7x_module_load(table, &load, out_handle, &io, &error);
+    assert_memory_equal(staged, before, size);
+    return status;
 }
 
 static uint32_t load(const char *name)

@@ -226,9 +226,6 @@ static enum c7x_status resolve(const struct c7x_program *program, const struct e
     }
     if (c7x_loader_read_symbol(program, index, &symbol, NULL) != C7X_OK)
         return refuse(program, entry, "there is no such symbol", error);
-    if (c7x_elf_symbol_type(&symbol) == C7X_ELF_STT_TLS ||
-        c7x_elf_symbol_type(&symbol) == C7X_ELF_STT_GNU_IFUNC)
-        return refuse(program, entry, "its symbol is thread-local or indirect", error);
     return resolve_symbol(program, entry, &symbol, out_value, error);
 }
 
@@ -246,6 +243,14 @@ static enum c7x_status write_field(const struct c7x_program *program, const stru
     return C7X_OK;
 }
 
+/* Of those that have a name the one without a symbol is for indirect functions. */
+static const char *why_unsupported(const struct c7x_arch *arch, uint32_t type)
+{
+    return arch->relocation_name(type) != NULL && !arch->relocation_uses_symbol(type)
+               ? "indirect functions (IFUNC) are not supported"
+               : "not supported";
+}
+
 static enum c7x_status apply(const struct c7x_program *program, const struct entry *entry,
                              struct c7x_error *error)
 {
@@ -257,7 +262,7 @@ static enum c7x_status apply(const struct c7x_program *program, const struct ent
     if (relocation.type == R_NONE)
         return C7X_OK;
     if (width == 0)
-        return refuse(program, entry, "not supported", error);
+        return refuse(program, entry, why_unsupported(arch, relocation.type), error);
     if (field == NULL)
         return refuse(program, entry, "not inside a copied segment", error);
     if (arch->relocation_uses_symbol(relocation.type))

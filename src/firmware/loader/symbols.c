@@ -136,6 +136,18 @@ static void add_missing(struct missing *self, const char *name)
                                        separator, name);
 }
 
+/* What such a symbol stands for is only known at run time. */
+static enum c7x_status check_kind(const struct c7x_elf_symbol *symbol, const char *name,
+                                  struct c7x_error *error)
+{
+    unsigned type = c7x_elf_symbol_type(symbol);
+    if (type != C7X_ELF_STT_TLS && type != C7X_ELF_STT_GNU_IFUNC)
+        return C7X_OK;
+    return c7x_error_set(error, C7X_LOAD, "loader", "symbol %s is %s, which is not supported", name,
+                         type == C7X_ELF_STT_TLS ? "thread-local (TLS)"
+                                                 : "an indirect function (IFUNC)");
+}
+
 static enum c7x_status walk_imports(const struct c7x_program *program, struct missing *out,
                                     struct c7x_error *error)
 {
@@ -149,6 +161,7 @@ static enum c7x_status walk_imports(const struct c7x_program *program, struct mi
                                  "symbol %" PRIu64 ": name at %" PRIu32
                                  " is outside the string table or longer than %u bytes",
                                  i, symbol.name, C7X_LOADER_NAME_MAX - 1);
+        C7X_RETURN_IF_ERROR(check_kind(&symbol, name, error));
         if (*name != '\0' && is_missing(program, &symbol, name))
             add_missing(out, name);
         if (i % C7X_LOADER_STEP == 0)
