@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define DEADLINE_MS_DEFAULT 60000
+#define SILENT_MS 100 /* that a device may take to answer, which has not for longer than asked */
 #define NS_PER_MS 1000000LL
 
 /* Why this thread's last call failed; and all of a text that is too long for that, freed by the
@@ -246,13 +247,18 @@ struct c7x_client *c7x_client_open(void)
     return c7x_client_open_with(NULL, &client) == C7X_OK ? client : NULL;
 }
 
+/* The link's end tells the device as well, so one that has not answered what was given up is not
+ * waited for once more. */
 static void close_session(struct c7x_client *client)
 {
     struct c7x_request request = {.type = C7X_MSG_SESSION_CLOSE};
     struct c7x_response response;
+    int64_t deadline_ns = atomic_load(&client->letting_go) != 0
+                              ? c7x_os_deadline_ns(SILENT_MS * NS_PER_MS)
+                              : c7x_client_deadline_ns(client);
     if (client->has_session &&
-        c7x_client_exchange(client, &request, c7x_client_deadline_ns(client), &response) != C7X_OK)
-        c7x_error_clear(&thread_error); /* the link's end tells the device as well */
+        c7x_client_exchange(client, &request, deadline_ns, &response) != C7X_OK)
+        c7x_error_clear(&thread_error);
 }
 
 void c7x_client_close(struct c7x_client *client)

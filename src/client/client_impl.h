@@ -122,6 +122,7 @@ struct c7x_client {
     struct c7x_staged_file *staged_files; /* lock */
     struct c7x_kv *kv;                    /* lock */
     struct c7x_io *given_up; /* lock: windows with pointers that callers may hold; until close */
+    _Atomic int letting_go;  /* requests given up whose buffers the device may still take */
     struct c7x_io *free_io;  /* lock: windows of finished inferences, for the next ones */
     struct c7x_inference *inferences;      /* lock: all that have not been freed */
     struct c7x_inference *completed_first; /* lock: completed and not taken, oldest first */

@@ -23,6 +23,7 @@ static void finish(struct c7x_pending *pending)
     struct letting_go *letting_go = (struct letting_go *)pending;
     for (size_t i = 0; i < C7X_ARRAY_COUNT(letting_go->buffers); i++)
         c7x_client_detach(letting_go->client, &letting_go->buffers[i]);
+    atomic_fetch_sub(&letting_go->client->letting_go, 1);
     free(letting_go);
 }
 
@@ -44,6 +45,7 @@ void c7x_client_let_go(struct c7x_client *client, struct c7x_buffer *first,
     memset(first, 0, sizeof *first);
     if (second != NULL)
         memset(second, 0, sizeof *second);
+    atomic_fetch_add(&client->letting_go, 1);
     if (c7x_client_send(client, &request, &letting_go->pending, C7X_OS_FOREVER) != C7X_OK)
         finish(&letting_go->pending);
     *error = kept;

@@ -150,6 +150,29 @@ static void u02_close_comes_back_from_a_device_that_hangs(void **state)
     assert_int_equal(c7x_client_ping(client, NULL, NULL), C7X_OK);
 }
 
+/* One that has left a request without an answer is not given the whole time again. */
+static void u02_close_after_a_timeout_is_no_second_wait(void **state)
+{
+    struct c7x_emulator_status status;
+    struct c7x_client *hanging = users_open_as(&emulator, "hanging");
+    uint32_t spin = c7x_test_dyn_load(hanging, "spin");
+    (void)state;
+    c7x_test_emulator_status(&emulator, &status);
+    assert_true(status.core_pid > 1);
+    assert_int_equal(users_spin(hanging, spin, 1), C7X_OK);
+    c7x_test_stop_process((pid_t)status.core_pid);
+    c7x_client_set_deadline(hanging, 50);
+    enum c7x_status spun = users_spin(hanging, spin, 1);
+    c7x_client_set_deadline(hanging, USERS_SOON_MS);
+    int64_t start_ms = c7x_test_now_ms();
+    c7x_client_close(hanging);
+    int64_t took = c7x_test_now_ms() - start_ms;
+    assert_int_equal(kill((pid_t)status.core_pid, SIGCONT), 0);
+    assert_int_equal(spun, C7X_TIMEOUT);
+    assert_true(took < 20 * 100);
+    assert_int_equal(c7x_client_ping(client, NULL, NULL), C7X_OK);
+}
+
 /* ---- U04 ---- */
 
 static void u04_the_second_round_is_as_good_as_the_first(void **state)
@@ -363,6 +386,7 @@ int main(int argc, char **argv)
         TEST(u02_deadlines_hold),
         TEST(u02_a_deadline_while_a_buffer_is_made_ends_nothing_else),
         TEST(u02_close_comes_back_from_a_device_that_hangs),
+        TEST(u02_close_after_a_timeout_is_no_second_wait),
         TEST(u04_the_second_round_is_as_good_as_the_first),
         TEST(u30_a_device_is_shared_and_says_by_whom),
         TEST(u31_one_process_does_not_eat_the_pool),
