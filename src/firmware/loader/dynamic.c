@@ -294,9 +294,8 @@ static bool starts_itself(const struct c7x_program *program)
     if (program->arch != &c7x_arch_c7x || program->header.type != C7X_ELF_TYPE_EXEC)
         return false;
     for (uint64_t i = 1; c7x_loader_read_symbol(program, i, &symbol, NULL) == C7X_OK; i++) {
-        const char *name = c7x_program_symbol_name(program, &symbol);
-        if (c7x_elf_symbol_bind(&symbol) == C7X_ELF_STB_LOCAL && name != NULL &&
-            strcmp(name, "__TI_STACK_SIZE") == 0)
+        if (c7x_elf_symbol_bind(&symbol) == C7X_ELF_STB_LOCAL &&
+            c7x_program_is_named(program, &symbol, "__TI_STACK_SIZE"))
             return true;
         if (i % C7X_LOADER_STEP == 0)
             c7x_os_interrupt_point();
