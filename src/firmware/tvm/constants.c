@@ -10,7 +10,9 @@
 #include <string.h>
 
 #define RANK_MAX 16
-#define STEP 64u /* constants between two c7x_os_interrupt_point() */
+/* Between two c7x_os_interrupt_point(): constants, bytes of padding. */
+#define STEP 64u
+#define PADDING_STEP 65536u
 
 struct c7x_constant_object {
     union {
@@ -68,8 +70,11 @@ static enum c7x_status read_bytes(struct reader *reader, void *out, uint64_t siz
 /* Every type index is nonzero, and its first byte too: what is zero before it is padding. */
 static void skip_padding(struct reader *reader)
 {
-    while (reader->at < reader->size && reader->bytes[reader->at] == 0)
+    while (reader->at < reader->size && reader->bytes[reader->at] == 0) {
         reader->at++;
+        if (reader->at % PADDING_STEP == 0)
+            c7x_os_interrupt_point();
+    }
 }
 
 struct tensor_head {
@@ -139,7 +144,10 @@ static enum c7x_status read_shape(struct reader *reader, struct c7x_heap *heap,
             return c7x_error_set_oom(reader->error, "tvm", c7x_heap_oom(heap, bytes), "constants");
         shape->data = object->extra;
     }
-    C7X_RETURN_IF_ERROR(read_bytes(reader, shape->data, count * sizeof(int64_t), "shape"));
+    const uint8_t *dimensions = take(reader, count * sizeof(int64_t));
+    if (dimensions == NULL)
+        return refuse(reader, "shape passes the end of the blob");
+    c7x_memory_copy(shape->data, dimensions, count * sizeof(int64_t));
     out->v_ptr = shape;
     return C7X_OK;
 }

@@ -4,11 +4,13 @@
 #include "base/checked.h"
 #include "c7x_module.h"
 #include "firmware/loader/arch/arch.h"
+#include "os/os.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #define FEATURE_BYTES 32u
+#define STEP 64u /* records between two c7x_os_interrupt_point() */
 
 const uint8_t *c7x_symbol_bytes(const struct c7x_symbol_source *symbols, const char *start_name,
                                 const char *size_name, uint64_t *out_size)
@@ -236,6 +238,8 @@ static enum c7x_status read_records(const uint8_t *bytes, const struct c7x_manif
             return refuse(error, "the payload of a record passes its end");
         C7X_RETURN_IF_ERROR(reader(&record, bytes + at, manifest, error));
         at += c7x_round_up(record.payload_bytes, 8);
+        if (i % STEP == 0)
+            c7x_os_interrupt_point();
     }
     return C7X_OK;
 }
