@@ -11,7 +11,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 static enum c7x_status verify_header(const struct c7x_elf_header *header, struct c7x_error *error)
 {
@@ -137,9 +136,8 @@ static enum c7x_status keep_tables(struct c7x_program *program, struct c7x_error
     if (block == NULL)
         return c7x_error_set_oom(error, "loader", c7x_heap_oom(heap, size), "symbol table");
     program->kept_tables = block;
-    memcpy(block, symbols->bytes, symbol_bytes);
-    if (strings->size != 0)
-        memcpy(block + symbol_bytes, strings->bytes, (size_t)strings->size);
+    c7x_memory_copy(block, symbols->bytes, symbol_bytes);
+    c7x_memory_copy(block + symbol_bytes, strings->bytes, strings->size);
     *symbols = (struct c7x_program_table){block, symbol_bytes};
     strings->bytes = block + symbol_bytes;
     return c7x_loader_index_symbols(program, error);

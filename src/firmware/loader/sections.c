@@ -6,6 +6,7 @@
 #include "firmware/loader/loader_impl.h"
 
 #include "base/checked.h"
+#include "os/os.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -47,6 +48,8 @@ enum c7x_status c7x_loader_map_sections(struct c7x_program *program, struct c7x_
     for (unsigned i = 1; i < count; i++) {
         if (read_section(program, i, &section))
             program->section_segments[i] = segment_number(program, &section);
+        if (i % C7X_LOADER_STEP == 0)
+            C7X_RETURN_IF_ERROR(c7x_loader_step(program, error));
     }
     return C7X_OK;
 }
@@ -75,6 +78,8 @@ bool c7x_program_find_section(const struct c7x_program *program, const char *nam
     char found[64];
     for (unsigned i = 1; i < program->header.shnum && read_section(program, i, &section); i++) {
         read_name(program, &section, found, sizeof(found));
+        if (i % C7X_LOADER_STEP == 0)
+            c7x_os_interrupt_point();
         if (strcmp(found, name) != 0)
             continue;
         out->bytes = c7x_image_pointer(&program->image, section.offset, section.size);
