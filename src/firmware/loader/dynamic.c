@@ -245,14 +245,34 @@ static bool is_nested(const uint64_t *value)
                             value[C7X_ELF_DT_RELA], value[C7X_ELF_DT_RELASZ]);
 }
 
-/* TI's linker counts the entries of DT_JMPREL in DT_RELASZ, wherever they are. */
+/* Whether one of the entries there is for a place of the program and a symbol that there is. */
+static bool has_relocations(const struct c7x_program *program, uint64_t at, uint64_t size)
+{
+    const uint8_t *bytes = program->layout->table(program, at, size);
+    struct c7x_elf_rela rela;
+    for (uint64_t i = 0; bytes != NULL && size - i >= sizeof(rela); i += sizeof(rela)) {
+        memcpy(&rela, bytes + i, sizeof(rela));
+        if (c7x_program_segment_of(program, rela.offset, 1) != NULL &&
+            c7x_elf_rela_symbol(&rela) < program->symbol_count)
+            return true;
+        if (i % (C7X_LOADER_STEP * sizeof(rela)) == 0)
+            c7x_os_interrupt_point();
+    }
+    return false;
+}
+
+/* TI's linker counts the entries of DT_JMPREL in DT_RELASZ, wherever they are; others do so only
+ * where they are a part. What would stand at the end of DT_RELA tells. */
 static uint64_t rela_size(const struct c7x_program *program, const uint64_t *value)
 {
     uint64_t size = value[C7X_ELF_DT_RELASZ];
     uint64_t plt_size = value[C7X_ELF_DT_JMPREL] == 0 ? 0 : value[C7X_ELF_DT_PLTRELSZ];
-    if (program->layout->tables_by_offset && !is_nested(value) && plt_size <= size)
-        size -= plt_size;
-    return size;
+    if (!program->layout->tables_by_offset || plt_size == 0 || plt_size > size || is_nested(value))
+        return size;
+    if (!c7x_ranges_overlap(value[C7X_ELF_DT_RELA], size, value[C7X_ELF_DT_JMPREL], plt_size) &&
+        has_relocations(program, value[C7X_ELF_DT_RELA] + size - plt_size, plt_size))
+        return size;
+    return size - plt_size;
 }
 
 static enum c7x_status take_relocations(const struct tags *tags, struct c7x_program *program,

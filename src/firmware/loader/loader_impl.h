@@ -81,7 +81,7 @@ struct c7x_layout_ops {
     bool (*find)(const struct c7x_program *program, const char *name, struct c7x_elf_symbol *out);
     enum c7x_status (*protect)(struct c7x_program *program, struct c7x_error *error);
     bool tables_by_offset;        /* the dynamic table gives file offsets, not link addresses, and
-                                   * the size of DT_RELA counts DT_JMPREL in */
+                                   * the size of DT_RELA may count DT_JMPREL in */
     const char *const *libraries; /* that DT_NEEDED may name, since the firmware's exports stand for
                                    * them; NULL-terminated */
 };
