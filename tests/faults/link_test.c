@@ -59,13 +59,6 @@ static struct c7x_virtqueue *find_ring(void)
     return start;
 }
 
-static pid_t core_pid(void)
-{
-    struct c7x_emulator_status status;
-    c7x_test_emulator_status(&emulator, &status);
-    return (pid_t)status.core_pid;
-}
-
 static void expect_service(void)
 {
     struct c7x_client *client = c7x_test_emulator_open(&emulator);
@@ -108,7 +101,7 @@ static void the_core_resets_a_link_whose_ring_is_damaged(void **state)
 {
     void (*const damages[])(struct c7x_virtqueue * queue) = {damage_index, damage_entry,
                                                              damage_descriptors, damage_alignment};
-    pid_t core = core_pid();
+    pid_t core = c7x_test_emulator_core_pid(&emulator);
     (void)state;
     for (size_t i = 0; i < C7X_ARRAY_COUNT(damages); i++) {
         struct c7x_host_link *link = c7x_test_emulator_connect(&emulator);
@@ -124,7 +117,7 @@ static void the_core_resets_a_link_whose_ring_is_damaged(void **state)
         link->ops->close(link);
         expect_service();
     }
-    assert_int_equal(core_pid(), core);
+    assert_int_equal(c7x_test_emulator_core_pid(&emulator), core);
 }
 
 static void the_client_finds_its_ring_damaged(void **state)
@@ -162,7 +155,7 @@ static void *scribble(void *context)
 
 static void scribbling_harms_nobody_else(void **state)
 {
-    pid_t core = core_pid();
+    pid_t core = c7x_test_emulator_core_pid(&emulator);
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         struct c7x_client *client = c7x_test_emulator_open(&emulator);
@@ -178,7 +171,7 @@ static void scribbling_harms_nobody_else(void **state)
         c7x_client_close(client);
         expect_service();
     }
-    assert_int_equal(core_pid(), core);
+    assert_int_equal(c7x_test_emulator_core_pid(&emulator), core);
 }
 
 /* ---- Full ---- */
@@ -188,7 +181,7 @@ static void a_core_that_reads_nothing_fills_the_ring(void **state)
     struct c7x_host_link *link = c7x_test_emulator_connect(&emulator);
     struct c7x_test_reply reply;
     uint8_t frame[C7X_TRANSPORT_FRAME_MAX];
-    pid_t core = core_pid();
+    pid_t core = c7x_test_emulator_core_pid(&emulator);
     (void)state;
     c7x_test_ping(link);
     assert_int_equal(kill(core, SIGSTOP), 0);
@@ -215,7 +208,7 @@ static void who_waits_for_room_is_told_when_the_core_dies(void **state)
 {
     struct c7x_host_link *link = c7x_test_emulator_connect(&emulator);
     uint8_t frame[C7X_TRANSPORT_FRAME_MAX];
-    pid_t core = core_pid();
+    pid_t core = c7x_test_emulator_core_pid(&emulator);
     enum c7x_status status = C7X_OK;
     (void)state;
     c7x_test_ping(link);
@@ -358,7 +351,7 @@ static void a_busy_neighbour_breaks_nothing(void **state)
     CPU_ZERO(&one);
     CPU_SET((size_t)sched_getcpu(), &one);
     assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
-    assert_int_equal(sched_setaffinity(core_pid(), sizeof one, &one), 0);
+    assert_int_equal(sched_setaffinity(c7x_test_emulator_core_pid(&emulator), sizeof one, &one), 0);
     pid_t neighbour = fork();
     if (neighbour == 0)
         for (volatile int i = 0;; i = i + 1)

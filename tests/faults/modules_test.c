@@ -21,38 +21,9 @@ static struct c7x_test_emulator emulator;
 static struct c7x_client *client;
 static struct c7x_client *neighbour; /* another client of the same core */
 static uint32_t neighbours_module;
-static uint64_t core_pid;
+static pid_t core_pid;
 
-static char printed[65536]; /* by the client's modules, since it was cleared */
-
-static void take_text(void *context, const char *text, size_t size)
-{
-    size_t length = strlen(printed);
-    (void)context;
-    if (size > sizeof printed - 1 - length)
-        size = sizeof printed - 1 - length;
-    memcpy(printed + length, text, size);
-}
-
-static struct c7x_client *open_client(void)
-{
-    struct c7x_client_options options;
-    struct c7x_client *opened = NULL;
-    c7x_client_options_init(&options);
-    options.device = emulator.device;
-    options.deadline_ms = SOON_MS;
-    options.print = take_text;
-    if (c7x_client_open_with(&options, &opened) != C7X_OK)
-        fail_msg("open: %s", c7x_client_last_error(NULL));
-    return opened;
-}
-
-static uint64_t pid_of_core(void)
-{
-    struct c7x_emulator_status status;
-    c7x_test_emulator_status(&emulator, &status);
-    return (uint64_t)status.core_pid;
-}
+static struct c7x_test_printed printed; /* by the client's modules */
 
 static int start(void **state)
 {
@@ -60,10 +31,10 @@ static int start(void **state)
     setenv("C7X_WATCHDOG", "0.1", 1); /* seconds */
     c7x_test_emulator_start(&emulator);
     unsetenv("C7X_WATCHDOG");
-    client = open_client();
+    client = c7x_test_emulator_open_printing(&emulator, &printed);
     neighbour = c7x_test_emulator_open(&emulator);
     neighbours_module = c7x_test_dyn_load(neighbour, "add_one");
-    core_pid = pid_of_core();
+    core_pid = c7x_test_emulator_core_pid(&emulator);
     return 0;
 }
 
@@ -136,7 +107,7 @@ static void assert_local(uint32_t handle, enum c7x_status status)
     c7x_test_call_add_one(neighbour, neighbours_module, 1);
     assert_int_equal(run(handle, FAULT_NONE), status == C7X_FAULT ? C7X_FAULTED : C7X_OK);
     assert_int_equal(c7x_client_dyn_unload(client, handle), C7X_OK);
-    assert_int_equal(pid_of_core(), core_pid);
+    assert_int_equal(c7x_test_emulator_core_pid(&emulator), core_pid);
 }
 
 static void each_fault_ends_its_own_request(void **state)
@@ -182,7 +153,7 @@ static void assert_not_loaded(const char *module, const char *text)
     assert_int_equal(c7x_client_dyn_load(client, path, &handle), C7X_FAULT);
     assert_said(text);
     c7x_test_call_add_one(neighbour, neighbours_module, 1);
-    assert_int_equal(pid_of_core(), core_pid);
+    assert_int_equal(c7x_test_emulator_core_pid(&emulator), core_pid);
 }
 
 /* Constructors run at load, clean-up and destructors at unload: no call is under way then. */
@@ -197,7 +168,7 @@ static void faults_at_load_and_unload_are_local_too(void **state)
     assert_int_equal(c7x_client_dyn_unload(client, c7x_test_dyn_load(client, "clean_up_crash")),
                      C7X_OK);
     c7x_test_call_add_one(neighbour, neighbours_module, 1);
-    assert_int_equal(pid_of_core(), core_pid);
+    assert_int_equal(c7x_test_emulator_core_pid(&emulator), core_pid);
     assert_int_equal(c7x_client_list_modules(client, &modules, &count), C7X_OK);
     assert_int_equal(count, 1); /* the neighbour's */
     c7x_list_free(modules);
@@ -210,9 +181,9 @@ static void u47_what_was_printed_before_a_hang_is_there(void **state)
     c7x_test_needs_signals();
     (void)state;
     handle = c7x_test_dyn_load(client, "faults");
-    memset(printed, 0, sizeof printed);
+    printed.text[0] = '\0';
     assert_int_equal(run(handle, FAULT_LOOP), C7X_FAULT);
-    assert_string_equal(printed, "about to do 10\n");
+    assert_string_equal(printed.text, "about to do 10\n");
     assert_local(handle, C7X_FAULT);
 }
 
@@ -252,7 +223,7 @@ static void many_mixed_faults_leave_nothing_behind(void **state)
         size_t k = (size_t)rand() % FAULTS;
         if (round % 10 == 0) {
             c7x_client_close(client);
-            client = open_client();
+            client = c7x_test_emulator_open_printing(&emulator, &printed);
         }
         uint32_t handle = c7x_test_dyn_load(client, "faults");
         run_to(handle, fault_of(k, false), faults[k].status);
@@ -266,7 +237,7 @@ static void many_mixed_faults_leave_nothing_behind(void **state)
     struct state after = now();
     assert_int_equal(after.free_bytes, before.free_bytes);
     assert_int_equal(after.descriptors, before.descriptors);
-    assert_int_equal(pid_of_core(), core_pid);
+    assert_int_equal(c7x_test_emulator_core_pid(&emulator), core_pid);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)

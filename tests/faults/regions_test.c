@@ -32,34 +32,7 @@ static struct c7x_client *neighbour; /* another client of the same core */
 static uint32_t neighbours_module;
 static pid_t core_pid;
 
-static char printed[65536]; /* by the client's modules, since it was cleared */
-
-static void take_text(void *context, const char *text, size_t size)
-{
-    size_t length = strlen(printed);
-    (void)context;
-    if (size > sizeof printed - 1 - length)
-        size = sizeof printed - 1 - length;
-    memcpy(printed + length, text, size);
-}
-
-static void open_client(void)
-{
-    struct c7x_client_options options;
-    c7x_client_options_init(&options);
-    options.device = emulator.device;
-    options.deadline_ms = SOON_MS;
-    options.print = take_text;
-    if (c7x_client_open_with(&options, &client) != C7X_OK)
-        fail_msg("open: %s", c7x_client_last_error(NULL));
-}
-
-static pid_t pid_of_core(void)
-{
-    struct c7x_emulator_status status;
-    c7x_test_emulator_status(&emulator, &status);
-    return (pid_t)status.core_pid;
-}
+static struct c7x_test_printed printed; /* by the client's modules */
 
 static int start(void **state)
 {
@@ -72,10 +45,10 @@ static int start(void **state)
     c7x_test_emulator_start(&emulator);
     unsetenv("C7X_WATCHDOG");
     unsetenv("C7X_THREADS");
-    open_client();
+    client = c7x_test_emulator_open_printing(&emulator, &printed);
     neighbour = c7x_test_emulator_open(&emulator);
     neighbours_module = c7x_test_dyn_load(neighbour, "add_one");
-    core_pid = pid_of_core();
+    core_pid = c7x_test_emulator_core_pid(&emulator);
     return 0;
 }
 
@@ -159,7 +132,7 @@ static void fault_once(size_t which, int32_t task)
     else
         run_well(handle, REGION_SUM, threads + REGION_COUNT * 5);
     assert_int_equal(c7x_client_dyn_unload(client, handle), C7X_OK);
-    assert_int_equal(pid_of_core(), core_pid);
+    assert_int_equal(c7x_test_emulator_core_pid(&emulator), core_pid);
 }
 
 static void each_fault_in_each_task_ends_its_own_request(void **state)
@@ -189,13 +162,13 @@ static void what_tasks_print_is_there(void **state)
     char line[64];
     (void)state;
     uint32_t handle = c7x_test_dyn_load(client, "regions");
-    memset(printed, 0, sizeof printed);
+    printed.text[0] = '\0';
     run_well(handle, REGION_PRINT, threads);
     for (int task = 0; task < threads; task++) {
         snprintf(line, sizeof line, "task %d is here\n", task);
-        assert_non_null(strstr(printed, line));
+        assert_non_null(strstr(printed.text, line));
     }
-    assert_int_equal(strlen(printed), strlen(line) * (size_t)threads);
+    assert_int_equal(strlen(printed.text), strlen(line) * (size_t)threads);
 }
 
 static uint64_t free_bytes(void)
@@ -219,7 +192,7 @@ static void nothing_is_left_behind(void **state)
     srand(4);
     for (int round = 0; round < c7x_test_rounds(ROUNDS); round++) {
         size_t which = (size_t)rand() % FAULTS;
-        open_client();
+        client = c7x_test_emulator_open_printing(&emulator, &printed);
         uint32_t handle = c7x_test_dyn_load(client, "regions");
         run_well(handle, REGION_WORKSPACE, threads);
         run_to(handle, faults[which].what, rand() % threads, faults[which].status,
@@ -228,7 +201,7 @@ static void nothing_is_left_behind(void **state)
         client = NULL;
     }
     C7X_TEST_WAIT_UNTIL(free_bytes() == before, 1000);
-    assert_int_equal(pid_of_core(), core_pid);
+    assert_int_equal(c7x_test_emulator_core_pid(&emulator), core_pid);
 }
 
 /* A higher priority waits for the end of the region, and is served then. */
@@ -256,7 +229,7 @@ static void a_region_is_not_preempted(void **state)
         assert_int_equal(*(const int32_t *)output.data, threads);
         c7x_inference_free(inference);
     }
-    assert_int_equal(pid_of_core(), core_pid);
+    assert_int_equal(c7x_test_emulator_core_pid(&emulator), core_pid);
 }
 
 static void threads_of_an_idle_emulator_sleep(void **state)

@@ -116,3 +116,36 @@ struct c7x_client *c7x_test_emulator_open(const struct c7x_test_emulator *emulat
         fail_msg("open: %s", c7x_client_last_error(NULL));
     return client;
 }
+
+static void take_text(void *context, const char *text, size_t size)
+{
+    struct c7x_test_printed *printed = context;
+    size_t length = strlen(printed->text);
+    if (size > sizeof printed->text - 1 - length)
+        size = sizeof printed->text - 1 - length;
+    memcpy(printed->text + length, text, size);
+    printed->text[length + size] = '\0';
+}
+
+struct c7x_client *c7x_test_emulator_open_printing(const struct c7x_test_emulator *emulator,
+                                                   struct c7x_test_printed *printed)
+{
+    struct c7x_client_options options;
+    struct c7x_client *client = NULL;
+    c7x_client_options_init(&options);
+    options.device = emulator->device;
+    options.deadline_ms = START_MS;
+    options.print = take_text;
+    options.print_context = printed;
+    if (c7x_client_open_with(&options, &client) != C7X_OK)
+        fail_msg("open: %s", c7x_client_last_error(NULL));
+    return client;
+}
+
+pid_t c7x_test_emulator_core_pid(const struct c7x_test_emulator *emulator)
+{
+    struct c7x_emulator_status status;
+    c7x_test_emulator_status(emulator, &status);
+    assert_true(status.core_pid > 1);
+    return (pid_t)status.core_pid;
+}

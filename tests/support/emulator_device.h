@@ -9,6 +9,7 @@
 #include "transport/transport.h"
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct c7x_test_emulator {
     char folder[C7X_TEST_PATH_MAX];
@@ -32,5 +33,16 @@ struct c7x_host_link *c7x_test_emulator_connect(const struct c7x_test_emulator *
 enum c7x_status c7x_test_emulator_try_open(const struct c7x_test_emulator *emulator,
                                            struct c7x_client **out_client);
 struct c7x_client *c7x_test_emulator_open(const struct c7x_test_emulator *emulator);
+
+/* What modules of a client have printed, as far as it fits; cleared by who reads it. */
+struct c7x_test_printed {
+    char text[65536];
+};
+/* A client with the same deadline, whose modules print there. */
+struct c7x_client *c7x_test_emulator_open_printing(const struct c7x_test_emulator *emulator,
+                                                   struct c7x_test_printed *printed);
+
+/* Changes when the core restarts. */
+pid_t c7x_test_emulator_core_pid(const struct c7x_test_emulator *emulator);
 
 #endif
