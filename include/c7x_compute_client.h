@@ -447,6 +447,8 @@ struct c7x_block_info {
     int used;
     uint32_t
         owner; /* 0: the firmware; in the carve-out a session, else as in struct c7x_module_info */
+    uint32_t module; /* in the carve-out, when the session is gone: as in struct c7x_module_info, of
+                        the module that uses it; else 0 */
 };
 
 /*

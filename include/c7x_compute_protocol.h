@@ -477,10 +477,10 @@ C7X_WIRE_SIZE(c7x_list_pool, 56);
 struct c7x_list_block {
     wire_u64 address;
     wire_u64 size;
-    wire_u32 pool;  /* index in the list of pools */
-    wire_u32 use;   /* C7X_WIRE_BLOCK_* */
-    wire_u32 owner; /* 0: the firmware itself; in the carve-out: the session */
-    wire_u32 reserved;
+    wire_u32 pool;   /* index in the list of pools */
+    wire_u32 use;    /* C7X_WIRE_BLOCK_* */
+    wire_u32 owner;  /* 0: the firmware itself; in the carve-out: the session */
+    wire_u32 module; /* in the carve-out without a session: `owner` of who uses it in place */
 };
 C7X_WIRE_SIZE(c7x_list_block, 32);
 

@@ -58,7 +58,7 @@ static struct holder holder_in_carveout(const struct memory *memory, uint32_t nu
 }
 
 /* An owner that is no module is a request that runs. */
-static struct holder holder_in_heap(const struct memory *memory, uint32_t owner)
+static struct holder holder_of_owner(const struct memory *memory, uint32_t owner)
 {
     struct holder holder = {.kind = "request", .number = owner};
     for (size_t i = 0; i < memory->module_count; i++) {
@@ -77,11 +77,13 @@ static struct holder find_holder(const struct memory *memory, const struct c7x_b
     const struct c7x_pool_info *pool = pool_of(memory, block);
     if (!block->used)
         return (struct holder){.kind = "free"};
+    if (block->owner == 0 && block->module != 0)
+        return holder_of_owner(memory, block->module);
     if (block->owner == 0)
         return (struct holder){.kind = "firmware"};
     if (pool != NULL && pool->address == CARVEOUT_ADDRESS)
         return holder_in_carveout(memory, block->owner);
-    return holder_in_heap(memory, block->owner);
+    return holder_of_owner(memory, block->owner);
 }
 
 static void describe_holder(const struct holder *holder, char *text, size_t size)

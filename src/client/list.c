@@ -108,6 +108,7 @@ static void convert_block(const uint8_t *entry, void *out)
         .pool = wire_u32_get(wire.pool),
         .used = wire_u32_get(wire.use) == C7X_WIRE_BLOCK_USED,
         .owner = wire_u32_get(wire.owner),
+        .module = wire_u32_get(wire.module),
     };
 }
 

@@ -339,6 +339,20 @@ void c7x_module_overwrite(struct c7x_module_table *table, uint32_t session, c7x_
 
 /* ---- Lists ---- */
 
+uint32_t c7x_module_owner_at(struct c7x_module_table *table, c7x_dsp_addr address, uint64_t size)
+{
+    uint32_t owner = 0;
+    c7x_os_mutex_lock(&table->lock);
+    for (uint32_t i = 0; i < C7X_MODULE_COUNT_MAX && owner == 0; i++) {
+        const struct c7x_module *module = &table->slots[i];
+        if (module->handle != 0 && module->holds_bytes &&
+            c7x_ranges_overlap(module->address, module->staged_size, address, size))
+            owner = module->owner;
+    }
+    c7x_os_mutex_unlock(&table->lock);
+    return owner;
+}
+
 uint32_t c7x_module_expect(struct c7x_module_table *table, uint32_t session, uint32_t handle)
 {
     uint32_t priority = 0;

@@ -109,6 +109,9 @@ struct c7x_module_entry {
     char name[C7X_MODULE_NAME_BYTES];
 };
 
+/* The heap owner of a module that uses something of the range where it was staged; 0: none does.
+ * Any task. */
+uint32_t c7x_module_owner_at(struct c7x_module_table *table, c7x_dsp_addr address, uint64_t size);
 /* Copies up to `capacity` modules from number `first` on and returns how many; *out_total is how
  * many there are. What one call copies is of one moment. Any task. */
 uint32_t c7x_module_list(struct c7x_module_table *table, uint32_t first,

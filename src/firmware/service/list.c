@@ -212,7 +212,7 @@ struct carveout_walk {
 };
 
 static void add_block(struct carveout_walk *walk, c7x_dsp_addr address, uint64_t size, uint32_t use,
-                      uint32_t owner)
+                      uint32_t owner, uint32_t module)
 {
     struct c7x_list_block *entry = walk->page != NULL ? next_entry(walk->page) : NULL;
     if (entry != NULL)
@@ -222,6 +222,7 @@ static void add_block(struct carveout_walk *walk, c7x_dsp_addr address, uint64_t
             .pool = wire_u32_put(walk->pool),
             .use = wire_u32_put(use),
             .owner = wire_u32_put(owner),
+            .module = wire_u32_put(module),
         };
 }
 
@@ -232,7 +233,7 @@ static void add_gap(struct carveout_walk *walk, c7x_dsp_addr end)
         return;
     if (size > walk->largest_gap)
         walk->largest_gap = size;
-    add_block(walk, walk->end, size, C7X_WIRE_BLOCK_FREE, 0);
+    add_block(walk, walk->end, size, C7X_WIRE_BLOCK_FREE, 0, 0);
 }
 
 /* The newest session of the endpoint; 0: it has none. Call with the service locked. */
@@ -249,8 +250,14 @@ static uint32_t session_of(const struct c7x_service *service, uint32_t endpoint)
 static void visit_buffer(void *context, c7x_dsp_addr address, uint64_t size, uint32_t endpoint)
 {
     struct carveout_walk *walk = context;
+    uint32_t session = session_of(walk->service, endpoint);
+    uint32_t module = 0;
+    if (session == 0)
+        module = c7x_module_owner_at(walk->service->config.modules, address, size);
+    if (session == 0 && module == 0)
+        module = c7x_tvm_model_owner_at(address, size);
     add_gap(walk, address);
-    add_block(walk, address, size, C7X_WIRE_BLOCK_USED, session_of(walk->service, endpoint));
+    add_block(walk, address, size, C7X_WIRE_BLOCK_USED, session, module);
     walk->end = address + size;
     walk->used += size;
     walk->buffer_count++;

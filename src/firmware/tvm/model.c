@@ -175,6 +175,19 @@ void c7x_tvm_model_overwrite(uint32_t session, c7x_dsp_addr address, uint64_t si
     }
 }
 
+uint32_t c7x_tvm_model_owner_at(c7x_dsp_addr address, uint64_t size)
+{
+    uint32_t owner = 0;
+    c7x_os_mutex_lock(&c7x_tvm_models_lock);
+    for (uint32_t i = 0; i < C7X_TVM_MODEL_COUNT_MAX && owner == 0; i++) {
+        if (models[i].used && models[i].copy == NULL &&
+            c7x_ranges_overlap(models[i].address, models[i].staged_size, address, size))
+            owner = models[i].owner;
+    }
+    c7x_os_mutex_unlock(&c7x_tvm_models_lock);
+    return owner;
+}
+
 void c7x_tvm_model_unload_session(uint32_t session)
 {
     for (uint32_t i = 0; i < C7X_TVM_MODEL_COUNT_MAX; i++) {

@@ -38,6 +38,8 @@ void c7x_tvm_model_unload_all(void);
 
 /* As of modules: the session's models that lie in this range are being overwritten. */
 void c7x_tvm_model_overwrite(uint32_t session, c7x_dsp_addr address, uint64_t size);
+/* As c7x_module_owner_at(). Any task. */
+uint32_t c7x_tvm_model_owner_at(c7x_dsp_addr address, uint64_t size);
 
 /* What a list says about a model. */
 struct c7x_tvm_model_entry {
