@@ -126,7 +126,7 @@ def main():
                   ("layers", [sys.executable, "tools/check_layers.py"], 60)]
         if options.aarch64:
             suites += [("models", [sys.executable, "tests/models/run.py", "--target", "aarch64", "--all", "--seeds", "1",
-                                   "--count"], 900),
+                                   "--jobs", "2", "--count"], 900),
                        ("aarch64", [sys.executable, "tests/aarch64/run.py", "--build", str(build)], 300)]
         elif options.quick:
             suites.append(("models (two smallest)",

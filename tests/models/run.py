@@ -13,6 +13,7 @@ import os
 import platform
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 from c7x_compile import check, onnx_model
 from c7x_compile.errors import CompileError
@@ -27,9 +28,10 @@ def main():
     if _is_emulated(args.target):
         os.environ.setdefault("C7X_WATCHDOG", WATCHDOG_SECONDS)
     chosen = [model for model in MODELS if _is_chosen(model, args)]
+    models = [dataclasses.replace(model, target=args.target) for model in chosen]
     passed = failed = 0
-    for model in (dataclasses.replace(model, target=args.target) for model in chosen):
-        errors = _errors(model, args.seeds)
+    results = ThreadPoolExecutor(args.jobs).map(lambda model: _errors(model, args.seeds), models)
+    for model, errors in zip(models, results, strict=True):
         good = sum(error <= check.ERROR_LIMIT for error in errors)
         passed += good
         failed += args.seeds - good
@@ -59,13 +61,14 @@ def _parse():
     parser.add_argument("--seeds", type=int, default=3, help="inputs for each model (default 3)")
     parser.add_argument("--quick", action="store_true", help="the two smallest models only")
     parser.add_argument("--target", default="native", help="as in c7x-compile (default native)")
+    parser.add_argument("--jobs", type=int, default=1, help="models at a time (default 1)")
     parser.add_argument("--count", action="store_true", help="end with 'N passed, N failed'")
     args = parser.parse_args()
     unknown = set(args.names) - {model.name for model in MODELS}
     if unknown:
         parser.error(f"no such model: {', '.join(sorted(unknown))}")
-    if args.seeds < 1:
-        parser.error("--seeds must be at least 1")
+    if args.seeds < 1 or args.jobs < 1:
+        parser.error("--seeds and --jobs must be at least 1")
     return args
 
 
