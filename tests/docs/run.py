@@ -60,11 +60,15 @@ def readme_commands_run(build):
         make_input = ("import numpy; numpy.save('x.npy', numpy.arange(4, dtype='float32'))")
         subprocess.run([sys.executable, "-c", make_input], cwd=folder, check=True)
         environment = {**os.environ, "XDG_RUNTIME_DIR": folder}
-        for command in commands:
-            words = command.replace("build/bin", str(build / "bin")).split()
-            done = subprocess.run(words, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT)
-            assert done.returncode == 0, f"{command}: {done.stdout}"
+        try:
+            for command in commands:
+                words = command.replace("build/bin", str(build / "bin")).split()
+                done = subprocess.run(words, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT)
+                assert done.returncode == 0, f"{command}: {done.stdout}"
+        finally:  # the last one starts an emulator
+            subprocess.run([build / "bin/c7x_compute", "emulator", "stop"], env=environment, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL)
 
 
 def readme_c_code_compiles(build):
