@@ -99,13 +99,19 @@ struct c7x_host_link *c7x_test_emulator_connect(const struct c7x_test_emulator *
     return link;
 }
 
-enum c7x_status c7x_test_emulator_try_open(const struct c7x_test_emulator *emulator,
-                                           struct c7x_client **out_client)
+static struct c7x_client_options options_of(const struct c7x_test_emulator *emulator)
 {
     struct c7x_client_options options;
     c7x_client_options_init(&options);
     options.device = emulator->device;
     options.deadline_ms = START_MS;
+    return options;
+}
+
+enum c7x_status c7x_test_emulator_try_open(const struct c7x_test_emulator *emulator,
+                                           struct c7x_client **out_client)
+{
+    struct c7x_client_options options = options_of(emulator);
     return c7x_client_open_with(&options, out_client);
 }
 
@@ -130,11 +136,8 @@ static void take_text(void *context, const char *text, size_t size)
 struct c7x_client *c7x_test_emulator_open_printing(const struct c7x_test_emulator *emulator,
                                                    struct c7x_test_printed *printed)
 {
-    struct c7x_client_options options;
+    struct c7x_client_options options = options_of(emulator);
     struct c7x_client *client = NULL;
-    c7x_client_options_init(&options);
-    options.device = emulator->device;
-    options.deadline_ms = START_MS;
     options.print = take_text;
     options.print_context = printed;
     if (c7x_client_open_with(&options, &client) != C7X_OK)

@@ -79,8 +79,11 @@ static enum c7x_status use_array(struct c7x_program *program, use_hook_fn use,
                                  const struct c7x_program_range *array, const char *name,
                                  struct c7x_error *error)
 {
-    for (uint64_t i = 0; i < array->size / sizeof(uint64_t); i++)
+    for (uint64_t i = 0; i < array->size / sizeof(uint64_t); i++) {
         C7X_RETURN_IF_ERROR(use_array_entry(program, use, array, i, name, error));
+        if (i % C7X_LOADER_STEP == 0)
+            c7x_os_interrupt_point();
+    }
     return C7X_OK;
 }
 
